@@ -1,0 +1,108 @@
+"""`make generate`: every file that is made from the models of the contract."""
+
+from pathlib import Path
+from typing import Any
+
+from simplerl_api import API_VERSION, GROUP, KIND, PLURAL, VERSION, names, structural, yaml12
+from simplerl_api.spec.job import Spec
+from simplerl_api.status import Status
+
+_ROOT = Path(__file__).parents[2]
+_CRD = Path("crds/simplerljobs.yaml")
+_CHART_CRD = Path("charts/simplerl-operator/files/simplerljobs.yaml")
+
+_COLUMNS = (
+    ("Phase", "string", ".status.phase", 0, "Where the job stands"),
+    ("Step", "string", ".status.summary.step", 0, "Finished steps and all steps"),
+    ("Progress", "string", ".status.summary.progress", 0, "Finished share of the steps"),
+    ("Reward", "string", ".status.summary.reward", 0, "Mean reward of the newest step"),
+    ("Eval", "string", ".status.summary.eval", 0, "Newest accuracy on the first evaluation data set"),
+    ("Duration", "string", ".status.summary.duration", 0, "Time from start to completion"),
+    ("Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was created"),
+    ("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason", 1, "Why the job stands there"),
+    ("Model", "string", ".status.summary.model", 1, "The model"),
+    ("GPUs", "integer", ".spec.cluster.gpus", 1, "GPUs of the job"),
+    ("Cluster", "string", ".status.cluster.name", 1, "The RayCluster"),
+)
+
+
+def custom_resource_definition() -> dict[str, Any]:
+    """The CustomResourceDefinition of SimpleRLJob."""
+    spec, status = structural.schema(Spec, defaults=True), structural.schema(Status, defaults=False)
+    fixed = sorted(spec["properties"])
+    schema = {
+        "description": "A SimpleRLJob trains a language model by zero-RL: PPO with rule-based rewards.",
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": f"{API_VERSION}"},
+            "kind": {"type": "string", "description": KIND},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+        "x-kubernetes-validations": [
+            {
+                "rule": f"self.metadata.name.size() <= {names.MAX_NAME}"
+                f" && self.metadata.name.matches('{names.NAME_PATTERN}')",
+                "message": names.NAME_RULE,
+            },
+            *(_immutable(field, field in spec["required"]) for field in fixed),
+        ],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": PLURAL[:-1],
+                "shortNames": ["srl"],
+                "categories": ["ml"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [
+                        {"name": n, "type": t, "jsonPath": p, "priority": o, "description": d}
+                        for n, t, p, o, d in _COLUMNS
+                    ],
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def _immutable(field: str, required: bool) -> dict[str, str]:
+    """A rule by which one field of the spec stays as it was once the job has started."""
+    same = f"self.spec.{field} == oldSelf.spec.{field}"
+    if not required:
+        same = f"has(self.spec.{field}) == has(oldSelf.spec.{field}) && (!has(self.spec.{field}) || {same})"
+    return {
+        "rule": f"!has(oldSelf.status) || !has(oldSelf.status.startTime) || ({same})",
+        "message": f"spec.{field} is fixed once the job has started: delete the job, or create another one beside it",
+    }
+
+
+def main() -> None:
+    """Writes the generated files."""
+    header = "# Made by `make generate` from crds/simplerl_api; change the models, not this file.\n"
+    text = header + yaml12.dump(custom_resource_definition())
+    for path in (_CRD, _CHART_CRD):
+        target = _ROOT / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        print(f"{path}: {len(text)} bytes")
+
+
+if __name__ == "__main__":
+    main()

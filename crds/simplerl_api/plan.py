@@ -1,0 +1,223 @@
+"""The planner: a pure function from a spec to nodes, slots, ranks and engines.
+
+A slot is one GPU (or the CPU that stands for it). It holds at most one training rank, and any number of engines:
+
+    colocated:      ranks = gpus           engines = gpus x enginesPerGpu, on every slot
+    disaggregated:  ranks = trainingGpus   engines = (gpus - trainingGpus) x enginesPerGpu, on the other slots
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from pydantic import Field
+
+from simplerl_api.spec.cluster import Resources
+from simplerl_api.spec.job import Spec
+from simplerl_api.spec.training import Precision, ZeroStage
+from simplerl_api.struct import Struct, Text
+
+MAX_ENGINES_PER_GPU = 8
+
+
+class PlanError(ValueError):
+    """A spec that cannot be laid out: names the field, its value and what would fit."""
+
+
+class PlacementKind(StrEnum):
+    """Which GPUs train and which roll out."""
+
+    COLOCATED = "Colocated"
+    DISAGGREGATED = "Disaggregated"
+
+
+class Slot(Struct):
+    """One GPU, or the CPU that stands for it."""
+
+    index: int
+    """Position among all slots."""
+    node: int
+    """Position of its worker pod."""
+    gpu: int
+    """Position among the GPUs of its pod."""
+    rank: int | None
+    """The training rank that lives here."""
+    engines: tuple[int, ...]
+    """The engines that live here."""
+
+
+class Plan(Struct):
+    """What is made of a spec; fixed at the first start and shown in status.plan."""
+
+    placement: PlacementKind
+    """Colocated or Disaggregated."""
+    gpus: int = Field(ge=1)
+    """GPUs of the job."""
+    nodes: int = Field(ge=1)
+    """Worker pods."""
+    gpus_per_node: int = Field(ge=1)
+    """GPUs of each worker pod."""
+    ranks: int = Field(ge=1)
+    """Training ranks."""
+    engines: int = Field(ge=1)
+    """vLLM engines."""
+    zero_stage: ZeroStage
+    """What the ranks share out."""
+    precision: Precision
+    """Type of weights and activations."""
+    optimizer_steps_per_step: int = Field(ge=1)
+    """Optimizer steps of one step."""
+    durable: bool
+    """Whether checkpoints outlive the pods."""
+    head_resources: Resources
+    """Requests and limits of the head's Ray container."""
+    worker_resources: Resources
+    """Requests and limits of each worker's Ray container."""
+    shm_size: Text
+    """Size of /dev/shm in each pod."""
+    image: Text | None = None
+    """Image of all containers, resolved once."""
+
+    def slots(self) -> Sequence[Slot]:
+        """All slots in order: node by node, training slots first where disaggregated."""
+        colocated = self.placement is PlacementKind.COLOCATED
+        rolling = [i for i in range(self.gpus) if colocated or i >= self.ranks]
+        base, more = divmod(self.engines, len(rolling))
+        engines: dict[int, tuple[int, ...]] = {}
+        first = 0
+        for position, slot in enumerate(rolling):
+            count = base + (position < more)
+            engines[slot] = tuple(range(first, first + count))
+            first += count
+        return [
+            Slot(
+                index=i,
+                node=i // self.gpus_per_node,
+                gpu=i % self.gpus_per_node,
+                rank=i if i < self.ranks else None,
+                engines=engines.get(i, ()),
+            )
+            for i in range(self.gpus)
+        ]
+
+
+def make_plan(spec: Spec, image: str | None = None) -> Plan:
+    """The plan of a spec.
+
+    Raises PlanError with a sentence that names the field, its value and what would fit.
+    """
+    cluster = spec.cluster
+    gpus, per_node = cluster.gpus, cluster.gpus_per_node
+    if gpus > per_node and gpus % per_node:
+        below = gpus // per_node * per_node
+        raise PlanError(
+            f"cluster.gpus is {gpus}, which is not a multiple of cluster.gpusPerNode {per_node}: "
+            f"use {below} or {below + per_node} GPUs, or {_divisors_text(gpus, per_node)} a node"
+        )
+    disaggregated = spec.placement.disaggregated if spec.placement else None
+    if disaggregated and disaggregated.training_gpus >= gpus:
+        if gpus == 1:
+            raise PlanError("cluster.gpus is 1, too few for placement.disaggregated: use at least 2, or colocated")
+        raise PlanError(
+            f"placement.disaggregated.trainingGpus is {disaggregated.training_gpus}, which leaves none of "
+            f"cluster.gpus {gpus} to roll out: use at most {gpus - 1}"
+        )
+    ranks = disaggregated.training_gpus if disaggregated else gpus
+    engines = _engines(spec, gpus - ranks if disaggregated else gpus, shared=disaggregated is None)
+    optimizer_steps = _optimizer_steps(spec, ranks)
+    _check_micro_batch(spec)
+    nodes = max(1, gpus // per_node)
+    worker_gpus = min(gpus, per_node)
+    return Plan(
+        placement=PlacementKind.DISAGGREGATED if disaggregated else PlacementKind.COLOCATED,
+        gpus=gpus,
+        nodes=nodes,
+        gpus_per_node=worker_gpus,
+        ranks=ranks,
+        engines=engines,
+        zero_stage=_zero_stage(spec, ranks),
+        precision=spec.training.precision or (Precision.FP32 if cluster.cpu_only else Precision.BF16),
+        optimizer_steps_per_step=optimizer_steps * spec.algorithm.chosen().epochs,
+        durable=spec.checkpoint.claim_name is not None,
+        head_resources=cluster.head.resources or _head_resources(cluster.cpu_only),
+        worker_resources=cluster.workers.resources or _worker_resources(cluster.cpu_only, worker_gpus),
+        shm_size=cluster.shm_size or ("1Gi" if cluster.cpu_only else "16Gi"),
+        image=cluster.image or image,
+    )
+
+
+def _divisors_text(gpus: int, per_node: int) -> str:
+    fits = [d for d in range(1, per_node + 1) if gpus % d == 0]
+    return str(fits[-1])
+
+
+def _engines(spec: Spec, rolling: int, *, shared: bool) -> int:
+    rollout = spec.rollout
+    if rollout.engines is None:
+        return rolling * (rollout.engines_per_gpu or 1)
+    engines = rollout.engines
+    if rollout.engines_per_gpu is not None and engines != rolling * rollout.engines_per_gpu:
+        raise PlanError(
+            f"rollout.engines is {engines}, but rollout.enginesPerGpu {rollout.engines_per_gpu} on {rolling} GPUs that "
+            f"roll out makes {rolling * rollout.engines_per_gpu}: give one of the two"
+        )
+    if engines > rolling * MAX_ENGINES_PER_GPU:
+        raise PlanError(
+            f"rollout.engines is {engines}, more than {MAX_ENGINES_PER_GPU} on each of the {rolling} GPUs that roll "
+            f"out: use at most {rolling * MAX_ENGINES_PER_GPU}"
+        )
+    if engines < rolling and not shared:
+        raise PlanError(
+            f"rollout.engines is {engines}, which leaves some of the {rolling} GPUs that roll out idle: use at least "
+            f"{rolling}, or raise placement.disaggregated.trainingGpus"
+        )
+    return engines
+
+
+def _optimizer_steps(spec: Spec, ranks: int) -> int:
+    samples, batch = spec.rollout.samples_per_step, spec.training.train_batch_size
+    if samples % batch:
+        fits = _neighbours(samples, batch)
+        raise PlanError(
+            f"training.trainBatchSize is {batch}, which does not divide the {samples} samples of a step "
+            f"(rollout.promptsPerStep {spec.rollout.prompts_per_step} x rollout.samplesPerPrompt "
+            f"{spec.rollout.samples_per_prompt}): {fits} would"
+        )
+    if batch < ranks:
+        raise PlanError(
+            f"training.trainBatchSize is {batch}, less than the {ranks} training ranks: use at least {ranks}"
+        )
+    return samples // batch
+
+
+def _neighbours(samples: int, batch: int) -> str:
+    below = next(b for b in range(min(batch, samples), 0, -1) if samples % b == 0)
+    above = next((b for b in range(batch + 1, samples + 1) if samples % b == 0), None)
+    return str(below) if above is None else f"{below} or {above}"
+
+
+def _check_micro_batch(spec: Spec) -> None:
+    longest = spec.data.max_prompt_tokens + spec.rollout.sampling.max_new_tokens
+    if spec.training.max_tokens_per_micro_batch < longest:
+        raise PlanError(
+            f"training.maxTokensPerMicroBatch is {spec.training.max_tokens_per_micro_batch}, too small for one sample "
+            f"of data.maxPromptTokens {spec.data.max_prompt_tokens} + rollout.sampling.maxNewTokens "
+            f"{spec.rollout.sampling.max_new_tokens}: use at least {longest}"
+        )
+
+
+def _zero_stage(spec: Spec, ranks: int) -> ZeroStage:
+    if spec.training.zero_stage is not None:
+        return spec.training.zero_stage
+    return ZeroStage.PARAMETERS if ranks > 1 else ZeroStage.OPTIMIZER
+
+
+def _head_resources(cpu_only: bool) -> Resources:
+    if cpu_only:
+        return Resources(requests={"cpu": "200m", "memory": "1Gi"}, limits={"memory": "4Gi"})
+    return Resources(requests={"cpu": "4", "memory": "16Gi"}, limits={"memory": "32Gi"})
+
+
+def _worker_resources(cpu_only: bool, gpus: int) -> Resources:
+    if cpu_only:
+        return Resources(requests={"cpu": f"{200 * gpus}m", "memory": f"{gpus}Gi"}, limits={"memory": f"{4 * gpus}Gi"})
+    return Resources(requests={"cpu": str(8 * gpus), "memory": f"{64 * gpus}Gi"}, limits={"memory": f"{128 * gpus}Gi"})

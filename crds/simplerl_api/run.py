@@ -1,0 +1,46 @@
+"""What a driver reads at its start: one JSON file, the same on a laptop and in the pods."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from simplerl_api.plan import Plan
+from simplerl_api.progress import PORT
+from simplerl_api.spec.job import Spec
+from simplerl_api.struct import Struct
+
+RUN_FOLDER = "/etc/simplerl"
+"""Where the pods find the run's ConfigMap."""
+RUN_FILE = "run.json"
+CHECKPOINT_MOUNT = "/checkpoints"
+"""Where the pods find the checkpoint claim, or an empty folder where there is none."""
+ENTRYPOINT = f"python -m simplerl_trainer.driver {RUN_FOLDER}/{RUN_FILE}"
+"""Entrypoint of the Ray job: constant, so that no text of a user's reaches a shell."""
+
+
+class Run(Struct):
+    """One attempt of a job."""
+
+    name: str
+    """Name of the job."""
+    namespace: str
+    """Its namespace; `local` outside Kubernetes."""
+    uid: str
+    """Its uid."""
+    attempt: int = Field(ge=1)
+    """Number of the attempt, from 1."""
+    submission_id: str
+    """Name of the attempt: `<name>-<uid5>-<attempt>`."""
+    spec: Spec
+    """The effective spec."""
+    plan: Plan
+    """The plan made of it."""
+    output: str
+    """Folder of the run's checkpoints, metrics, samples and exported model."""
+    progress_port: int = Field(default=PORT, ge=0, le=65535)
+    """Port of /progress; 0 takes a free one."""
+
+
+def read(path: Path) -> Run:
+    """The run in a JSON file."""
+    return Run.model_validate_json(path.read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""The spec of a SimpleRLJob, a module for each of its sections."""

@@ -1,0 +1,83 @@
+"""The whole spec and the object that carries it."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from simplerl_api.spec.algorithm import Algorithm
+from simplerl_api.spec.checkpoint import Checkpoint
+from simplerl_api.spec.cluster import Cluster
+from simplerl_api.spec.data import Data
+from simplerl_api.spec.evaluation import Evaluation
+from simplerl_api.spec.model import Model
+from simplerl_api.spec.placement import Placement
+from simplerl_api.spec.recovery import Recovery
+from simplerl_api.spec.rewards import Reward
+from simplerl_api.spec.rollout import Rollout
+from simplerl_api.spec.training import Training
+from simplerl_api.struct import Struct
+
+
+class Spec(Struct):
+    """What the user asks for."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "!has(self.rollout) || !has(self.training) || (self.rollout.promptsPerStep * self.rollout.samplesPerPrompt)"
+            " % self.training.trainBatchSize == 0",
+            "training.trainBatchSize must divide rollout.promptsPerStep x rollout.samplesPerPrompt",
+        ),
+        (
+            "self.cluster.gpus <= self.cluster.gpusPerNode || self.cluster.gpus % self.cluster.gpusPerNode == 0",
+            "cluster.gpus must be a multiple of cluster.gpusPerNode, or smaller",
+        ),
+        (
+            "!has(self.placement) || !has(self.placement.disaggregated)"
+            " || self.placement.disaggregated.trainingGpus < self.cluster.gpus",
+            "placement.disaggregated.trainingGpus must be less than cluster.gpus: the rest roll out",
+        ),
+    )
+
+    model: Model
+    """The model to train."""
+    data: Data
+    """The training questions."""
+    rewards: Annotated[list[Reward], Field(min_length=1, max_length=8)]
+    """What is rewarded: the weighted sum of these."""
+    algorithm: Algorithm = Field(default_factory=Algorithm)
+    """How the policy is improved."""
+    rollout: Rollout = Field(default_factory=Rollout)
+    """How samples are drawn."""
+    training: Training
+    """How the weights are updated."""
+    placement: Placement | None = None
+    """Which GPUs train and which roll out. Absent: colocated."""
+    cluster: Cluster
+    """The pods of the job."""
+    checkpoint: Checkpoint = Field(default_factory=Checkpoint)
+    """Where and how often the run is saved."""
+    evaluation: Evaluation | None = None
+    """Evaluations on held-out questions."""
+    recovery: Recovery = Field(default_factory=Recovery)
+    """Bounds on waiting."""
+
+
+class Metadata(BaseModel):
+    """The part of an object's metadata that is read; the rest is Kubernetes' own."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+    namespace: str = "default"
+
+
+class SimpleRLJob(BaseModel):
+    """A SimpleRLJob as a user writes it in a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    apiVersion: Literal["simplerl.io/v1alpha1"]
+    kind: Literal["SimpleRLJob"]
+    metadata: Metadata
+    spec: Spec
+    status: dict[str, Any] | None = None

@@ -1,0 +1,28 @@
+"""Which model is trained."""
+
+from pydantic import Field
+
+from simplerl_api.struct import Path, Struct, Union
+
+
+class TinyModel(Struct):
+    """A toy model built on the spot, for smoke tests without a download.
+
+    A Qwen2 of 0.7 million parameters with a tokenizer for arithmetic, warmed up on additions so that about a third
+    of its sampled answers are right.
+    """
+
+    seed: int = Field(default=0, ge=0, le=2**31 - 1)
+    """Seed of its weights and of its warm-up."""
+    warmup_steps: int = Field(default=300, ge=0, le=10000)
+    """Supervised steps on additions before training; 0 leaves the weights random."""
+
+
+class Model(Union):
+    """The model to train: exactly one of path, tiny."""
+
+    path: Path | None = None
+    """A Hugging Face folder (config.json, safetensors, tokenizer) at this path in every container: mount it with
+    `cluster.volumes`. Families: Qwen2, Qwen2.5, Qwen3, Llama."""
+    tiny: TinyModel | None = None
+    """A toy model built on the spot."""

@@ -1,0 +1,113 @@
+"""Reading a job's document, with every fault as a sentence that names the field, its value and what to do."""
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from simplerl_api import names
+from simplerl_api.plan import PlanError, make_plan
+from simplerl_api.spec.job import SimpleRLJob, Spec
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class InvalidJob(ValueError):
+    """A job that the cluster would refuse; `faults` holds a sentence for each reason."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = tuple(faults)
+
+
+def parse(document: Any) -> SimpleRLJob:
+    """The job in a document. Raises InvalidJob."""
+    if not isinstance(document, dict):
+        raise InvalidJob([f"expected an object with apiVersion, kind, metadata and spec, found {_kind(document)}"])
+    return _read(SimpleRLJob, document, "")
+
+
+def parse_spec(document: Any) -> Spec:
+    """The spec in a document. Raises InvalidJob."""
+    return _read(Spec, document, "spec")
+
+
+def faults(document: Any) -> list[str]:
+    """Every sentence that the cluster would say of this document; empty where it would be accepted."""
+    try:
+        job = parse(document)
+    except InvalidJob as e:
+        return list(e.faults)
+    found = [] if names.valid(job.metadata.name) else [f"metadata.name is {job.metadata.name}: {names.NAME_RULE}"]
+    try:
+        make_plan(job.spec)
+    except PlanError as e:
+        found.append(f"spec.{e}")
+    return found
+
+
+def _read(model: type[M], document: Any, prefix: str) -> M:
+    # strict JSON mode: the API server does not turn "3" into 3 either
+    try:
+        return model.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as e:
+        raise InvalidJob([_sentence(error, model, prefix) for error in e.errors()]) from e
+    except TypeError as e:
+        raise InvalidJob([f"{prefix or 'the document'} holds something that JSON cannot: {e}"]) from e
+
+
+def _sentence(error: ErrorDetails, model: type[BaseModel], prefix: str) -> str:
+    path = _path(prefix, error["loc"])
+    match error["type"]:
+        case "extra_forbidden":
+            guess = difflib.get_close_matches(str(error["loc"][-1]), list(_fields_at(model, error["loc"][:-1])), n=1)
+            return f'unknown field "{path}"' + (f": did you mean {guess[0]}?" if guess else "")
+        case "missing":
+            return f"{path} is missing: it must be given"
+        case "value_error":
+            return f"{path}: {str(error['ctx']['error']) if 'ctx' in error else error['msg']}"
+        case _:
+            message = error["msg"][0].lower() + error["msg"][1:]
+            return f"{path} is {_shown(error['input'])}: {message.replace('input should', 'it should')}"
+
+
+def _path(prefix: str, loc: Sequence[str | int]) -> str:
+    path = prefix
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path or "the document"
+
+
+def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> Iterator[str]:
+    """JSON names of the fields of the model that stands at a location."""
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
+        inner = _model_in(field.annotation) if field else None
+        if inner is None:
+            return
+        model = inner
+    yield from (f.alias or n for n, f in model.model_fields.items())
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        if (found := _model_in(argument)) is not None:
+            return found
+    return None
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value) if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _kind(document: Any) -> str:
+    return {list: "a list", str: "a text", type(None): "nothing"}.get(type(document), type(document).__name__)

@@ -1,0 +1,1 @@
+"""Questions, prompts and their order."""

@@ -1,0 +1,1 @@
+"""Accuracy on held-out questions."""

@@ -1,0 +1,1 @@
+"""Models: the toy built on the spot, the supported families, folders on every node."""

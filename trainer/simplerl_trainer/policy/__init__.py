@@ -1,0 +1,1 @@
+"""The policy and its training ranks. The only room that imports deepspeed."""

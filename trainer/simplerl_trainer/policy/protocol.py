@@ -1,0 +1,73 @@
+"""What the driver and the training ranks exchange: ids, token ids, scores and sums; never per-token floats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simplerl_api.spec.algorithm import Algorithm
+from simplerl_api.spec.training import Precision, Training, ZeroStage
+
+StepPlan = tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
+"""[optimizer batch][rank][pack] → sample ids. Every rank has the same number of packs in a batch; some may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """A scored sample as a rank needs it."""
+
+    sample_id: int
+    prompt_ids: tuple[int, ...]
+    response_ids: tuple[int, ...]
+    score: float
+    logprobs: tuple[float, ...] | None
+    """The engine's log-probabilities, where the sample is on the probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankSetup:
+    """What a rank needs to start."""
+
+    rank: int
+    world_size: int
+    master_address: str
+    master_port: int
+    model_folder: str
+    """A Hugging Face folder on the rank's node: start of actor, critic and reference."""
+    algorithm: Algorithm
+    training: Training
+    zero_stage: ZeroStage
+    precision: Precision
+    temperature: float
+    total_optimizer_steps: int
+    """Of the whole job, for the schedules."""
+    max_tokens: int
+    """Longest prompt and response."""
+    cpu_only: bool
+    timeout: float
+    """Seconds that a collective may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankWork:
+    """One rank's part of a step: [optimizer batch][pack] → trajectories."""
+
+    batches: Sequence[Sequence[Sequence[Trajectory]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """Sums over one step's valid (response) tokens of all ranks, after advantages were computed; same on every rank."""
+
+    metrics: dict[str, float]
+    """kl, entropy, values mean, returns, explained variance, advantages' mean and std before whitening, mismatch
+    (greatest and mean |log-prob of engine - log-prob of rank| on the probe, nan without one)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One optimizer step of actor and critic; same on every rank."""
+
+    metrics: dict[str, float]
+    """policy_loss, value_loss, clip_fraction, ratio_max, ratio_first_deviation, approximate kl, grad norms, learning
+    rates."""
+    skipped: bool
+    """Whether gradients were not finite, so that the weights stayed as they were."""

@@ -1,0 +1,1 @@
+"""How the ranks' weights reach the engines."""

@@ -1,0 +1,50 @@
+"""Roads: how a bucket's flat tensor gets from a rank to the engines of a slot.
+
+Weights reach each slot once and fan out inside it:
+
+    SharedMemory   from the slot's own rank, or from its first engine, to the engines of the same pod
+    Broadcast      from rank 0 to the first engine of each slot without a rank (gloo on CPU, NCCL on CUDA)
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """Buckets lie in files of /dev/shm that the slot's sender writes and every engine of the slot maps."""
+
+    prefix: str
+    """Path without the bucket's number, for example /dev/shm/simplerl-tiny-1a2b3-1-slot0-."""
+    timeout: float
+    """Seconds to wait for each bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """Buckets come by a broadcast from rank 0 in a process group of its own."""
+
+    address: str
+    port: int
+    rank: int
+    """This member's rank in the group; the sender is 0."""
+    world_size: int
+    backend: str
+    """gloo or nccl."""
+    timeout: float
+    """Seconds to wait for each bucket and for the group to form."""
+    forward_prefix: str | None
+    """Where this engine leaves each bucket for the slot's other engines (see SharedMemory); None where it is alone."""
+
+
+Receiver = SharedMemory | Broadcast
+"""How an engine gets its buckets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What one rank sends. All ranks gather every bucket together, whether or not they send it."""
+
+    broadcast: Broadcast | None
+    """Rank 0 where some slots have no rank."""
+    shared_memory: SharedMemory | None
+    """A rank whose own slot holds engines."""
