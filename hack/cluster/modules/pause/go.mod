@@ -1,0 +1,3 @@
+module simplerl.local/pause
+
+go 1.26.0
