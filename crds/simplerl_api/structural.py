@@ -32,11 +32,12 @@ def _object(model: type[BaseModel], node: Schema, definitions: Mapping[str, Sche
     for name, field in model.model_fields.items():
         alias = field.alias or name
         member = is_union and alias in model.member_names()  # type: ignore[attr-defined]
-        properties[alias] = _value(
-            field.annotation, node["properties"][alias], definitions, defaults and not member
-        )
+        properties[alias] = _value(field.annotation, node["properties"][alias], definitions, defaults and not member)
         if issubclass(model, Status) and alias in model.map_lists:
-            properties[alias] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [model.map_lists[alias]]}
+            properties[alias] |= {
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": [model.map_lists[alias]],
+            }
     out: Schema = {"type": "object", "properties": properties}
     if "description" in node:
         out = {"description": " ".join(node["description"].split()), **out}
@@ -59,7 +60,9 @@ def _value(annotation: Any, node: Schema, definitions: Mapping[str, Schema], def
     model = _model_in(annotation)
     out: Schema
     match node.get("type"):
-        case "object" if model is not None and "properties" in node or model is not None and not node.get("additionalProperties"):
+        case "object" if (
+            model is not None and "properties" in node or model is not None and not node.get("additionalProperties")
+        ):
             out = _object(model, node, definitions, defaults)
         case "object":
             values = node.get("additionalProperties")
