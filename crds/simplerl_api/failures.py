@@ -38,6 +38,9 @@ class TrainerFailure(Exception):
     """Ends the run with a named reason and a sentence."""
 
     def __init__(self, reason: FailureReason, message: str) -> None:
-        super().__init__(message)
+        super().__init__(reason, message)  # both as args, so that it crosses processes whole
         self.reason = reason
         self.message = message
+
+    def __str__(self) -> str:
+        return self.message

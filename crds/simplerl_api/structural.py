@@ -61,7 +61,7 @@ def _value(annotation: Any, node: Schema, definitions: Mapping[str, Schema], def
     out: Schema
     match node.get("type"):
         case "object" if (
-            model is not None and "properties" in node or model is not None and not node.get("additionalProperties")
+            (model is not None and "properties" in node) or (model is not None and not node.get("additionalProperties"))
         ):
             out = _object(model, node, definitions, defaults)
         case "object":

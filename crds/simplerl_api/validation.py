@@ -12,7 +12,6 @@ from simplerl_api import names
 from simplerl_api.plan import PlanError, make_plan
 from simplerl_api.spec.job import SimpleRLJob, Spec
 
-
 M = TypeVar("M", bound=BaseModel)
 
 

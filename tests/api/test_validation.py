@@ -1,4 +1,4 @@
-"""What the cluster would say of a job's file: each fault is a sentence that names the field, its value and what fits."""
+"""What the cluster would say of a job: each fault is a sentence that names the field, its value and what fits."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from simplerl_api import overrides, validation, yaml12
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture()
+@pytest.fixture
 def tiny() -> dict[str, Any]:
     return yaml12.load_file(ROOT / "examples/tiny.yaml")
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from simplerl_api.struct import Path, Struct, Text, Union
+from simplerl_api.struct import Struct, Text, Union
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$", max_length=32)]
 """A Kubernetes quantity, for example 500m or 16Gi."""

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simplerl_api.struct import Text, Struct
 from simplerl_api.spec.data import Questions
+from simplerl_api.struct import Struct, Text
 
 
 class EvaluationSet(Questions):

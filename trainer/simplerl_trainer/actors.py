@@ -1,0 +1,131 @@
+"""The processes of a run as Ray actors: thin shells around a room's class.
+
+The rooms are imported inside the actor's own process, so that the driver needs neither vllm nor deepspeed.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, Update
+from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
+from simplerl_trainer.weights.buckets import Bucket, Parameter
+from simplerl_trainer.weights.road import Receiver, Sender
+
+if TYPE_CHECKING:
+    from simplerl_api.spec.model import TinyModel
+
+
+class RankActor:
+    """A training rank (simplerl_trainer.policy.rank.Rank)."""
+
+    def __init__(self) -> None:
+        from simplerl_trainer.policy.rank import Rank
+
+        self._rank = Rank()
+
+    def start(self, setup: RankSetup) -> dict[str, str]:
+        return self._rank.start(setup)
+
+    def parameters(self) -> list[Parameter]:
+        return self._rank.parameters()
+
+    def annotate(self, work: RankWork) -> Annotation:
+        return self._rank.annotate(work)
+
+    def update(self, batch: int, epoch: int) -> Update:
+        return self._rank.update(batch, epoch)
+
+    def send(self, sender: Sender | None, buckets: Sequence[Bucket]) -> None:
+        self._rank.send(sender, buckets)
+
+    def offload(self) -> None:
+        self._rank.offload()
+
+    def reload(self) -> None:
+        self._rank.reload()
+
+    def save(self, folder: str, step: int) -> list[str]:
+        return self._rank.save(folder, step)
+
+    def load(self, folder: str) -> None:
+        self._rank.load(folder)
+
+    def export(self, folder: str) -> None:
+        self._rank.export(folder)
+
+    def ping(self) -> bool:
+        return self._rank.ping()
+
+
+class EngineActor:
+    """A rollout engine (simplerl_trainer.rollout.vllm_engine.VllmEngine)."""
+
+    def __init__(self) -> None:
+        from simplerl_trainer.rollout.vllm_engine import VllmEngine
+
+        self._engine = VllmEngine()
+
+    def start(self, setup: EngineSetup) -> dict[str, str]:
+        return self._engine.start(setup)
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        self._engine.submit(requests)
+
+    def finished(self, wait: float) -> list[Finished]:
+        return self._engine.finished(wait)
+
+    def abort(self, ids: Sequence[int]) -> None:
+        self._engine.abort(ids)
+
+    def sleep(self) -> None:
+        self._engine.sleep()
+
+    def wake(self, tags: Sequence[str]) -> None:
+        self._engine.wake(tags)
+
+    def load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
+        return self._engine.load(receiver, buckets, version)
+
+    def version(self) -> int:
+        return self._engine.version()
+
+
+class NodeActor:
+    """What has to be done once on a node: its address, its model folder, a free port."""
+
+    def address(self) -> str:
+        """The node's address, as the others reach it."""
+        import ray
+
+        return ray.util.get_node_ip_address()
+
+    def free_port(self) -> int:
+        """A port that nobody listens on at this moment."""
+        import socket
+
+        with socket.socket() as s:
+            s.bind(("", 0))
+            return int(s.getsockname()[1])
+
+    def build_tiny(self, model: "TinyModel") -> dict[str, bytes]:
+        """The files of the toy model."""
+        from simplerl_trainer.models import folder, tiny
+
+        path = _scratch("tiny")
+        tiny.build(path, model)
+        return folder.pack(path)
+
+    def unpack(self, files: dict[str, bytes]) -> str:
+        """Writes a model folder on this node; returns its path."""
+        from simplerl_trainer.models import folder
+
+        path = _scratch("model")
+        folder.unpack(files, path)
+        return str(path)
+
+
+def _scratch(name: str) -> Any:
+    import tempfile
+    from pathlib import Path
+
+    return Path(tempfile.mkdtemp(prefix="simplerl-")) / name

@@ -1,0 +1,69 @@
+"""The training ranks as the driver sees them: one call goes to all of them, and all must answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simplerl_api.failures import FailureReason
+from simplerl_trainer import answers
+from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, StepPlan, Trajectory, Update
+
+STARTUP_SECONDS = 900.0
+CALL_SECONDS = 1800.0
+
+
+class Ranks:
+    """All ranks of a run, in the order of their numbers."""
+
+    def __init__(self, actors: Sequence[Any], optimizer_steps: int, epochs: int) -> None:
+        self.actors = actors
+        self._batches = optimizer_steps // epochs
+        self._epochs = epochs
+
+    async def start(self, setups: Sequence[RankSetup]) -> dict[str, str]:
+        """Loads the models; returns versions."""
+        calls = {f"rank {s.rank}": a.start.remote(s) for a, s in zip(self.actors, setups, strict=True)}
+        versions: list[dict[str, str]] = await answers.within(
+            STARTUP_SECONDS, "loading the model", calls, FailureReason.LOST_RANK
+        )
+        return versions[0]
+
+    async def annotate(self, plan: StepPlan, trajectories: Mapping[int, Trajectory]) -> Annotation:
+        """Log-probabilities, values and advantages of a step's samples stay on the ranks that the plan gives them."""
+        works = [
+            RankWork([[[trajectories[i] for i in pack] for pack in batch[rank]] for batch in plan])
+            for rank in range(len(self.actors))
+        ]
+        calls = {f"rank {r}": a.annotate.remote(w) for r, (a, w) in enumerate(zip(self.actors, works, strict=True))}
+        return (await answers.within(CALL_SECONDS, "annotating samples", calls, FailureReason.LOST_RANK))[0]
+
+    async def update(self, batch: int, epoch: int) -> Update:
+        """One optimizer step of actor and critic."""
+        return (await self._all("updating the weights", "update", batch, epoch))[0]
+
+    def optimizer_steps(self) -> Sequence[tuple[int, int]]:
+        """(batch, epoch) of each optimizer step of a step."""
+        return [(batch, epoch) for epoch in range(self._epochs) for batch in range(self._batches)]
+
+    async def offload(self) -> None:
+        """Gives GPU memory to the engines."""
+        await self._all("leaving GPU memory", "offload")
+
+    async def reload(self) -> None:
+        """Takes GPU memory back."""
+        await self._all("taking GPU memory", "reload")
+
+    async def save(self, folder: str, step: int) -> list[str]:
+        """Writes the ranks' part of a checkpoint; returns the names of its files."""
+        return [name for names in await self._all(f"saving {folder}", "save", folder, step) for name in names]
+
+    async def load(self, folder: str) -> None:
+        """Takes up the state of a checkpoint."""
+        await self._all(f"loading {folder}", "load", folder)
+
+    async def export(self, folder: str) -> None:
+        """Writes the policy as a Hugging Face folder."""
+        await self._all(f"exporting to {folder}", "export", folder)
+
+    async def _all(self, doing: str, method: str, *args: Any) -> list[Any]:
+        calls = {f"rank {r}": getattr(a, method).remote(*args) for r, a in enumerate(self.actors)}
+        return await answers.within(CALL_SECONDS, doing, calls, FailureReason.LOST_RANK)
