@@ -1,0 +1,77 @@
+"""The base image where no registry is at hand: a Debian root file system with Python, made by mmdebstrap."""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from hack.cluster import commands, packages
+
+from . import builder
+
+SUITE = "bookworm"  # Python 3.11
+PACKAGES = ("python3", "python3-venv", "ca-certificates", "libnuma1", "procps")
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*")
+SOURCES = Path("/etc/apt")
+UPSTREAM = ""
+
+
+def ensure() -> str:
+    """The name of the base image: $SIMPLERL_BASE_IMAGE if set, otherwise our own, made once."""
+    if named := os.environ.get("SIMPLERL_BASE_IMAGE"):
+        return named
+    key = hashlib.sha256(repr((SUITE, PACKAGES, EXCLUDED)).encode() + Path(__file__).read_bytes()).hexdigest()[:12]
+    name = f"localhost/simplerl-base:{key}"
+    if not builder.has(name):
+        packages.install(packages.absent({"mmdebstrap": "mmdebstrap"}))
+        commands.say(f"making the base image from Debian {SUITE}")
+        with tempfile.TemporaryDirectory(dir=builder.WORK) as folder:
+            archive = Path(folder) / "base.tar"
+            bootstrap(archive)
+            (Path(folder) / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
+            builder.build(Path(folder) / "Dockerfile", name, context=Path(folder))
+    return name
+
+
+def bootstrap(archive: Path) -> None:
+    # The package source is this machine's; the last hook takes its name out of the result.
+    emptied = 'rm -rf "$1"/etc/apt/sources.list.d/* "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*; : >"$1/etc/apt/sources.list"'
+    commands.run(
+        [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            f"--include={','.join(PACKAGES)}",
+            # a frozen mirror's lists are past their date
+            '--aptopt=Acquire::Check-Valid-Until "false"',
+            '--aptopt=Acquire::Check-Date "false"',
+            *(f"--dpkgopt=path-exclude={path}" for path in EXCLUDED),
+            f"--customize-hook={emptied}",
+            SUITE,
+            archive,
+            mirror(texts_of_sources()),
+        ],
+        f"making a Debian {SUITE} root file system",
+        seconds=1200,
+    )
+
+
+def texts_of_sources() -> list[str]:
+    paths = [SOURCES / "sources.list", *sorted((SOURCES / "sources.list.d").glob("*"))]
+    return [path.read_text() for path in paths if path.is_file()]
+
+
+def mirror(texts: Iterable[str]) -> str:
+    """The address that this machine's apt uses for the suite itself; other vendors' lists may not be reachable."""
+    for text in texts:
+        uri = None
+        for line in text.splitlines():
+            if match := re.match(r"URIs:\s*(\S+)", line):
+                uri = match[1]
+            elif line.startswith("Suites:") and uri and SUITE in line.split()[1:]:
+                return uri
+            elif match := re.match(rf"deb\s+(?:\[[^]]*\]\s+)?(\S+)\s+{SUITE}\s+.*\bmain\b", line):
+                return match[1]
+    return UPSTREAM
