@@ -83,6 +83,8 @@ class ClusterStatus(Struct):
     """Worker pods that are ready."""
     desired_workers: int = 0
     """Worker pods wanted."""
+    pod_set: Annotated[str, Field(max_length=16)] | None = None
+    """Digest of the uids of its pods, once all were ready: another one means that a pod was lost or replaced."""
 
 
 class TrainingStatus(Struct):

@@ -1,0 +1,1 @@
+"""The operator of SimpleRLJobs: observe, decide, build, apply."""

@@ -1,0 +1,1 @@
+"""Doing it: the writes to the API server."""

@@ -1,0 +1,24 @@
+"""Times as Kubernetes writes them."""
+
+from datetime import UTC, datetime
+
+
+def rfc3339(seconds: float) -> str:
+    """Seconds since 1970 as an RFC 3339 time in UTC, whole seconds."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(text: str) -> float:
+    """Seconds since 1970 of an RFC 3339 time."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def duration(length: float) -> str:
+    """A length of time in its two largest units, for example 5m12s or 3d4h."""
+    left = max(0, int(length))
+    days, left = divmod(left, 86400)
+    hours, left = divmod(left, 3600)
+    minutes, rest = divmod(left, 60)
+    parts = [f"{n}{unit}" for n, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (rest, "s"))]
+    first = next((i for i, n in enumerate((days, hours, minutes, rest)) if n), 3)
+    return "".join(p for p in parts[first : first + 2] if not p.startswith("0")) or "0s"

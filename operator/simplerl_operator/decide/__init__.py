@@ -1,0 +1,1 @@
+"""What should be: pure functions from facts and a time to an action and a status."""

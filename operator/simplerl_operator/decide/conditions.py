@@ -1,0 +1,71 @@
+"""From a decision to the conditions of the job, in the manner of metav1.Condition and kstatus
+(https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md)."""
+
+from collections.abc import Sequence
+
+from simplerl_api.status import Condition, Phase
+
+from simplerl_operator import clock
+from simplerl_operator.decide.decision import Decision
+from simplerl_operator.decide.reasons import Reason
+from simplerl_operator.observe.job import Job
+
+READY_PHASES = frozenset({Phase.TRAINING, Phase.SUCCEEDED})
+"""As for batch Jobs, a running one is current: tools that wait for Ready do not time out on training."""
+MESSAGE_LENGTH = 2048
+
+
+def conditions(job: Job, decision: Decision, now: float) -> list[Condition]:
+    """All conditions of a job after a decision."""
+    assert decision.phase is not None
+    reason, message = decision.reason, decision.message
+    stalled = decision.phase is Phase.FAILED or decision.refused
+    ready = decision.phase in READY_PHASES
+    rows: Sequence[tuple[str, bool | None, str, str]] = (
+        ("Accepted", not decision.refused, reason if decision.refused else "Accepted", message if decision.refused else ""),
+        ("ClusterReady", *_cluster_ready(job, decision)),
+        ("Succeeded", *_succeeded(decision)),
+        ("Ready", ready, reason, message),
+        ("Reconciling", not ready and not stalled, reason, message if not ready and not stalled else ""),
+        ("Stalled", stalled, reason, message if stalled else ""),
+    )
+    return [_condition(job, kind, status, why, says, now) for kind, status, why, says in rows]
+
+
+def _cluster_ready(job: Job, decision: Decision) -> tuple[bool | None, str, str]:
+    if decision.cluster_ready is None:
+        return None, Reason.NOT_STARTED, ""
+    if decision.cluster_ready:
+        return True, Reason.ALL_PODS_READY, ""
+    if decision.over:
+        return False, Reason.RELEASED, "the job is over"
+    return False, decision.reason, decision.message
+
+
+def _succeeded(decision: Decision) -> tuple[bool | None, str, str]:
+    match decision.phase:
+        case Phase.SUCCEEDED:
+            return True, decision.reason, decision.message
+        case Phase.FAILED:
+            return False, decision.reason, decision.message
+        case _:
+            return None, Reason.IN_PROGRESS, ""
+
+
+def _condition(job: Job, kind: str, status: bool | None, reason: str, message: str, now: float) -> Condition:
+    word = "Unknown" if status is None else str(status)
+    before = job.condition(kind)
+    changed = before is None or before.status != word
+    return Condition(
+        type=kind,
+        status=word,
+        reason=reason,
+        message=clip(message, MESSAGE_LENGTH),
+        last_transition_time=clock.rfc3339(now) if changed or before is None else before.last_transition_time,
+        observed_generation=job.generation,
+    )
+
+
+def clip(text: str, length: int) -> str:
+    """The text, cut to a length in characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"

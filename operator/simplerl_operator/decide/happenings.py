@@ -1,0 +1,50 @@
+"""Events: one for each transition, none for a job that stays where it is."""
+
+from dataclasses import dataclass
+
+from simplerl_api.status import Phase, Status
+
+from simplerl_operator.decide.conditions import clip
+from simplerl_operator.decide.reasons import Reason
+
+NOTE_LENGTH = 1024
+
+_WARNINGS = frozenset({
+    Reason.UNSCHEDULABLE, Reason.IMAGE_PULL_FAILED, Reason.CONTAINER_CONFIG_ERROR, Reason.POD_CREATION_FAILED,
+    Reason.PODS_NOT_STARTING, Reason.CLUSTER_REJECTED, Reason.SUBMISSION_REFUSED, Reason.DRIVER_SILENT,
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that people may want to know when they look back."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+def between(before: Status, after: Status) -> list[Happening]:
+    """What happened between two statuses that were written one after the other."""
+    out: list[Happening] = []
+    if before.start_time is None and after.start_time is not None and after.plan is not None and not after.plan.durable:
+        out.append(
+            Happening(
+                "NotDurable", "there is no checkpoint.claimName: samples, checkpoints and the model go with the pods", True
+            )
+        )
+    was, now = _standing(before), _standing(after)
+    if after.phase is not None and was[:2] != now[:2]:
+        phase, reason, message = now
+        warning = phase == Phase.FAILED or reason in _WARNINGS or _refused(after)
+        out.append(Happening(reason, clip(message or f"phase {phase}", NOTE_LENGTH), warning))
+    return out
+
+
+def _standing(status: Status) -> tuple[str, str, str]:
+    ready = next((c for c in status.conditions if c.type == "Ready"), None)
+    return (status.phase or ""), (ready.reason if ready else ""), (ready.message if ready else "")
+
+
+def _refused(status: Status) -> bool:
+    return any(c.type == "Accepted" and c.status == "False" for c in status.conditions)

@@ -1,0 +1,43 @@
+"""The ordered list of rules; the first that speaks decides."""
+
+from collections.abc import Callable, Sequence
+
+from simplerl_operator.decide import attempt, before_start, ending
+from simplerl_operator.decide.decision import Decision
+from simplerl_operator.observe.observation import Observation
+
+Rule = Callable[[Observation, float], Decision | None]
+
+RULES: Sequence[Rule] = (
+    ending.deleted,  # once it is being deleted, nothing is made and the pods go
+    ending.finished,  # what has ended stays as it ended, and its pods go
+    before_start.invalid,  # a spec that cannot be used is refused, and stays editable
+    before_start.missing,  # what it refers to must be there
+    before_start.rejected,  # and the API server must take its RayCluster
+    before_start.start,  # the first attempt begins: from here on the spec is fixed
+    attempt.name_taken,  # the RayCluster is ours
+    attempt.driver_finished,  # a driver's last word counts before anything that happens to its pods
+    attempt.ray_job_over,  # or Ray's, where the driver left none
+    attempt.cluster_lost,  # the RayCluster is still there
+    attempt.head_lost,  # the head lives
+    attempt.worker_lost,  # the workers live, and are still the same ones
+    attempt.startup_deadline,  # nothing waits for ever before the first step
+    attempt.stalled,  # nor after it
+    attempt.refused,  # what was just refused is said, and tried again
+    attempt.create,  # the RayCluster is made
+    attempt.wait_for_pods,  # all its pods must be ready
+    attempt.open_lock,  # the head must demand the token
+    attempt.wait_for_head,  # and answer
+    attempt.submit,  # the driver is submitted
+    attempt.submission_lost,  # Ray still knows it
+    attempt.follow,  # and followed
+)
+
+
+def decide(seen: Observation, now: float) -> Decision:
+    """What to do and say after a look at a job; `now` in seconds since 1970."""
+    for rule in RULES:
+        decision = rule(seen, now)
+        if decision is not None:
+            return decision
+    raise AssertionError("the last rule always speaks")

@@ -1,0 +1,55 @@
+"""Why the pods of an attempt do not come up, in words that name the pod and the thing."""
+
+from simplerl_operator.decide.reasons import Reason
+from simplerl_operator.observe.observation import Observation
+from simplerl_operator.observe.pods import Pod
+
+_PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"})
+_STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+def of(seen: Observation) -> tuple[Reason, str] | None:
+    """The first trouble of the pods, the head's before the workers'; None where they are just not ready yet."""
+    if seen.cluster is not None and seen.cluster.replica_failure is not None:
+        return Reason.POD_CREATION_FAILED, seen.cluster.replica_failure
+    for pod in seen.pods:
+        if (found := _image(pod, seen)) or (found := _container(pod)):
+            return found
+    if found := _unscheduled(seen):
+        return found
+    if seen.warning:
+        if not seen.pods:
+            return Reason.CLUSTER_REJECTED, f"KubeRay says of RayCluster {seen.job.cluster_name}: {seen.warning}"
+        return Reason.PODS_NOT_STARTING, seen.warning
+    return None
+
+
+def _image(pod: Pod, seen: Observation) -> tuple[Reason, str] | None:
+    for waiting in pod.waiting:
+        if waiting.reason in _PULL:
+            message = f"{pod.role} pod {pod.name}: image {waiting.image} cannot be pulled: {waiting.message or waiting.reason}"
+            before = seen.job.condition("ClusterReady")
+            # kubelet alternates between the error and its back-off every few seconds: one of the two is told
+            if before is not None and before.reason == Reason.IMAGE_PULL_FAILED and waiting.image in before.message:
+                message = before.message
+            return Reason.IMAGE_PULL_FAILED, message
+    return None
+
+
+def _container(pod: Pod) -> tuple[Reason, str] | None:
+    for waiting in pod.waiting:
+        if waiting.reason not in _STARTING and waiting.reason not in _PULL:
+            said = ": ".join(part for part in (waiting.reason, waiting.message) if part)
+            return Reason.CONTAINER_CONFIG_ERROR, f"{pod.role} pod {pod.name}: container {waiting.container}: {said}"
+    return None
+
+
+def _unscheduled(seen: Observation) -> tuple[Reason, str] | None:
+    left = [pod for pod in seen.pods if pod.unscheduled]
+    if not left:
+        return None
+    placed = sum(pod.scheduled for pod in seen.pods)
+    return (
+        Reason.UNSCHEDULABLE,
+        f"{placed} of {seen.wanted_pods} pods are placed; {left[0].role} pod {left[0].name}: {left[0].unscheduled}",
+    )

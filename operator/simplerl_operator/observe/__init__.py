@@ -1,0 +1,1 @@
+"""What is: the job, its children and its driver, read and made into typed facts."""

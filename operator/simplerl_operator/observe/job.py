@@ -1,0 +1,103 @@
+"""The job as the API server holds it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from simplerl_api import names, validation
+from simplerl_api.plan import Plan, PlanError, make_plan
+from simplerl_api.spec.job import Spec
+from simplerl_api.status import Condition, Status
+
+Key = tuple[str, str]
+"""Namespace and name of a job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One job: its identity, its spec where it can be used, and its status as last written."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    resource_version: str
+    deleting: bool
+    spec: Spec | None
+    """The spec; None where it has faults."""
+    plan: Plan | None
+    """The plan: the one of the first start, or the one that the spec makes now."""
+    faults: tuple[str, ...]
+    """A sentence for each reason for which the spec cannot be used."""
+    status: Status
+
+    @property
+    def key(self) -> Key:
+        return self.namespace, self.name
+
+    @property
+    def started(self) -> bool:
+        return self.status.start_time is not None
+
+    @property
+    def finished(self) -> bool:
+        return self.status.completion_time is not None
+
+    @property
+    def attempt(self) -> int:
+        return self.status.attempt or 1
+
+    @property
+    def cluster_name(self) -> str:
+        """Name of the attempt's RayCluster, which is its submission id too."""
+        return names.cluster(self.name, self.uid, self.attempt)
+
+    @property
+    def submitted(self) -> bool:
+        return self.status.cluster is not None and self.status.cluster.submission_id is not None
+
+    def condition(self, kind: str) -> Condition | None:
+        return next((c for c in self.status.conditions if c.type == kind), None)
+
+
+def read(document: dict[str, Any], trainer_image: str) -> Job:
+    """The job in a document of the API server; `trainer_image` is that of jobs that name none."""
+    metadata = document["metadata"]
+    status = Status.model_validate(document.get("status", {}))
+    spec, faults = _spec(document)
+    plan = status.plan if status.start_time is not None else None
+    if plan is None and spec is not None:
+        try:
+            plan = make_plan(spec, trainer_image)
+        except PlanError as error:
+            spec, faults = None, (f"spec.{error}",)
+    return Job(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        generation=metadata["generation"],
+        resource_version=metadata["resourceVersion"],
+        deleting="deletionTimestamp" in metadata,
+        spec=spec,
+        plan=plan,
+        faults=faults,
+        status=status,
+    )
+
+
+_OURS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ADDRESS", "RAY_IP", "FQ_RAY_IP", "HOME")
+"""Variables that KubeRay leaves alone where they are already there: with them a job could switch its own lock off."""
+
+
+def _spec(document: dict[str, Any]) -> tuple[Spec | None, tuple[str, ...]]:
+    name = document["metadata"]["name"]
+    faults = [] if names.valid(name) else [f"metadata.name is {name}: {names.NAME_RULE}"]
+    try:
+        spec = validation.parse_spec(document.get("spec", {}))
+    except validation.InvalidJob as invalid:
+        return None, (*faults, *invalid.faults)
+    faults += [
+        f"spec.cluster.env[{i}].name is {variable.name}: the operator sets it, leave it out"
+        for i, variable in enumerate(spec.cluster.env)
+        if variable.name in _OURS
+    ]
+    return (None if faults else spec), tuple(faults)

@@ -1,0 +1,119 @@
+"""Everything that a decision may rest on."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from simplerl_api.progress import Progress
+
+from simplerl_operator.observe import pods
+from simplerl_operator.observe.job import Job
+from simplerl_operator.observe.pods import Pod
+from simplerl_operator.observe.ray_cluster import RayCluster
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Whether what the spec refers to is there; looked at before the start."""
+
+    missing_claim: str | None = None
+    """The first PersistentVolumeClaim that does not exist."""
+    unshared_claim: tuple[str, str] | None = None
+    """The checkpoint claim that one node alone can mount, and its access modes."""
+    missing_config_map: str | None = None
+    missing_secret: str | None = None
+    rejection: str | None = None
+    """What the API server says to the RayCluster, where it would refuse it."""
+
+
+class Lock(StrEnum):
+    """Whether the head asks for the job's token."""
+
+    ENFORCED = "Enforced"
+    OPEN = "Open"
+    UNKNOWN = "Unknown"
+
+
+class RayJobState(StrEnum):
+    """States of a Ray job (https://docs.ray.io/en/latest/cluster/running-applications/job-submission/api.html)."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    STOPPED = "STOPPED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+    @property
+    def over(self) -> bool:
+        return self in (RayJobState.STOPPED, RayJobState.SUCCEEDED, RayJobState.FAILED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayJob:
+    """A job that Ray knows."""
+
+    state: RayJobState
+    message: str = ""
+    exit_code: int | None = None
+    log: tuple[str, ...] = ()
+    """The driver's last lines; read once the job is over."""
+    final: Progress | None = None
+    """The driver's last document, as its log holds it; read once the job is over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """What the head answers."""
+
+    lock: Lock = Lock.UNKNOWN
+    ray_job: RayJob | None = None
+    """The submitted job; None where Ray knows of none."""
+    asked: bool = False
+    """Whether Ray's Jobs API has answered, so that a missing job is known to be missing."""
+    silence: str = ""
+    """Who did not answer, and how."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One look at a job."""
+
+    job: Job
+    cluster: RayCluster | None = None
+    pods: tuple[Pod, ...] = ()
+    """Pods of the attempt that exist, the head first."""
+    lost: tuple[Pod, ...] = ()
+    """Pods of the attempt that are gone, as their last events showed them."""
+    inputs: Inputs | None = None
+    head: Head | None = None
+    progress: Progress | None = None
+    """The driver's newest document."""
+    silent_since: float | None = None
+    """When the driver's /progress fell silent, in seconds since 1970; None while it answers or was not asked yet."""
+    warning: str = ""
+    """Newest warning Event of what stands still."""
+    refusal: str = ""
+    """What the API server or Ray said to the action just tried."""
+
+    @property
+    def wanted_pods(self) -> int:
+        """The head and the workers."""
+        return 1 + (self.job.plan.nodes if self.job.plan else 0)
+
+    @property
+    def head_pod(self) -> Pod | None:
+        return next((pod for pod in self.pods if pod.role == pods.HEAD), None)
+
+    @property
+    def workers(self) -> tuple[Pod, ...]:
+        return tuple(pod for pod in self.pods if pod.role == pods.WORKER)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every pod is there and ready."""
+        alive = [pod for pod in self.pods if pod.ready and not pod.ended and not pod.deleting]
+        return (
+            self.cluster is not None
+            and self.cluster.head_ready
+            and len(alive) == len(self.pods) == self.wanted_pods
+            and self.head_pod is not None
+        )

@@ -1,0 +1,120 @@
+"""The pods of an attempt, and how their containers fare."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simplerl_api import names
+from simplerl_api.status import Termination
+
+HEAD = "head"
+WORKER = "worker"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A container that cannot start."""
+
+    container: str
+    reason: str
+    message: str
+    image: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """One pod."""
+
+    name: str
+    uid: str
+    role: str
+    """head or worker."""
+    attempt: int
+    created: str
+    phase: str
+    """Pending, Running, Succeeded, Failed or Unknown."""
+    ready: bool = False
+    deleting: bool = False
+    scheduled: bool = True
+    unscheduled: str = ""
+    """The scheduler's message where it found no node."""
+    address: str | None = None
+    """The pod's IP."""
+    reason: str = ""
+    """Why the pod as a whole ended, for example Evicted."""
+    message: str = ""
+    waiting: tuple[Waiting, ...] = ()
+    terminations: tuple[Termination, ...] = ()
+    """Containers that ended other than well."""
+    auth_mode: str = ""
+    """RAY_AUTH_MODE of the Ray container."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether its containers are gone for good (the restart policy is Never)."""
+        return self.phase in ("Failed", "Succeeded")
+
+    @property
+    def story(self) -> str:
+        """How it ended, in a few words."""
+        if self.terminations:
+            return ", ".join(f"container {t.container} {_ending(t)}" for t in self.terminations)
+        if self.reason or self.message:
+            return ": ".join(part for part in (self.reason, self.message) if part)
+        return f"phase {self.phase}" if self.ended else "it was deleted"
+
+
+def read(document: Mapping[str, Any]) -> Pod:
+    """The pod in a document of the API server."""
+    metadata, spec, status = document["metadata"], document["spec"], document.get("status") or {}
+    labels = metadata.get("labels") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or []}
+    placed = conditions.get("PodScheduled", {})
+    statuses = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    return Pod(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        role=labels.get(names.LABEL_ROLE, ""),
+        attempt=int(labels.get(names.LABEL_ATTEMPT, "0")),
+        created=metadata["creationTimestamp"],
+        phase=status.get("phase", "Pending"),
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        deleting="deletionTimestamp" in metadata,
+        scheduled=placed.get("status") == "True" or bool(spec.get("nodeName")),
+        unscheduled=placed.get("message", "") if placed.get("reason") == "Unschedulable" else "",
+        address=status.get("podIP"),
+        reason=status.get("reason", ""),
+        message=status.get("message", ""),
+        waiting=tuple(
+            Waiting(s["name"], s["state"]["waiting"].get("reason", ""), s["state"]["waiting"].get("message", ""), s["image"])
+            for s in statuses
+            if "waiting" in (s.get("state") or {})
+        ),
+        terminations=tuple(
+            Termination(pod=metadata["name"], container=s["name"], exit_code=t["exitCode"], reason=t.get("reason", ""))
+            for s in statuses
+            if (t := (s.get("state") or {}).get("terminated") or (s.get("lastState") or {}).get("terminated"))
+            and t["exitCode"] != 0
+        ),
+        auth_mode=_auth_mode(spec),
+    )
+
+
+def set_digest(pods: Iterable[Pod]) -> str:
+    """Tells one set of pods from another: pods that were replaced have other uids."""
+    return hashlib.sha256(" ".join(sorted(pod.uid for pod in pods)).encode()).hexdigest()[:16]
+
+
+def ordered(pods: Iterable[Pod]) -> Sequence[Pod]:
+    """The head first, then the workers by name."""
+    return sorted(pods, key=lambda pod: (pod.role != HEAD, pod.name))
+
+
+def _auth_mode(spec: Mapping[str, Any]) -> str:
+    variables = [v for container in spec["containers"][:1] for v in container.get("env") or []]
+    return next((v.get("value", "") for v in variables if v["name"] == "RAY_AUTH_MODE"), "")
+
+
+def _ending(termination: Termination) -> str:
+    return f"{termination.reason or 'ended'} (exit code {termination.exit_code})"

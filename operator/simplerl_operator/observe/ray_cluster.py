@@ -1,0 +1,57 @@
+"""The RayCluster of an attempt, as KubeRay reports it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RayCondition:
+    """A condition of a RayCluster."""
+
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayCluster:
+    """A RayCluster. `status.state` is left out on purpose: it says `ready` long after the head is gone."""
+
+    name: str
+    uid: str
+    owner_uid: str
+    """Uid of the controlling owner; empty where there is none."""
+    created: str
+    deleting: bool = False
+    conditions: Mapping[str, RayCondition] = field(default_factory=dict)
+    head_service: str | None = None
+
+    @property
+    def head_ready(self) -> bool:
+        condition = self.conditions.get("HeadPodReady")
+        return condition is not None and condition.status == "True"
+
+    @property
+    def replica_failure(self) -> str | None:
+        """Why KubeRay cannot make pods, in the API server's words."""
+        condition = self.conditions.get("ReplicaFailure")
+        return condition.message if condition is not None and condition.status == "True" else None
+
+
+def read(document: dict[str, Any]) -> RayCluster:
+    """The RayCluster in a document of the API server."""
+    metadata, status = document["metadata"], document.get("status") or {}
+    owners = [o for o in metadata.get("ownerReferences", []) if o.get("controller")]
+    return RayCluster(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        owner_uid=owners[0]["uid"] if owners else "",
+        created=metadata["creationTimestamp"],
+        deleting="deletionTimestamp" in metadata,
+        conditions={
+            c["type"]: RayCondition(c["status"], c.get("reason", ""), c.get("message", ""))
+            for c in status.get("conditions") or []
+        },
+        head_service=(status.get("head") or {}).get("serviceName"),
+    )

@@ -1,0 +1,85 @@
+"""The operator's settings, read from the environment once."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+class InvalidSettings(ValueError):
+    """A setting that is missing or cannot be used; the message names the variable."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Each field is read from the variable named in its docstring."""
+
+    trainer_image: str
+    """SIMPLERL_TRAINER_IMAGE: image of jobs that name none."""
+    namespaces: tuple[str, ...] = ()
+    """SIMPLERL_NAMESPACES: the namespaces that are served, separated by commas; empty: all."""
+    operator_namespace: str = "default"
+    """OPERATOR_NAMESPACE: where the operator keeps its own Secret."""
+    http_port: int = 8080
+    """SIMPLERL_HTTP_PORT: port of /healthz and /metrics."""
+    log_level: str = "INFO"
+    """SIMPLERL_LOG_LEVEL: DEBUG, INFO, WARNING or ERROR."""
+    workers: int = 8
+    """SIMPLERL_WORKERS: jobs that are reconciled at the same time."""
+    head_address: str | None = None
+    """SIMPLERL_HEAD_ADDRESS: base URL that stands for every head's dashboard and /progress, with `{namespace}` and
+    `{cluster}` filled in. For tests that put a head of their own in place of the pods."""
+    figures_seconds: float = 10.0
+    """SIMPLERL_FIGURES_SECONDS: least time between two writes of one job's training figures."""
+    resync_seconds: float = 300.0
+    """SIMPLERL_RESYNC_SECONDS: every job is looked at again after so long, in case an event was lost."""
+
+
+_VARIABLES = {
+    "trainer_image": "SIMPLERL_TRAINER_IMAGE",
+    "namespaces": "SIMPLERL_NAMESPACES",
+    "operator_namespace": "OPERATOR_NAMESPACE",
+    "http_port": "SIMPLERL_HTTP_PORT",
+    "log_level": "SIMPLERL_LOG_LEVEL",
+    "workers": "SIMPLERL_WORKERS",
+    "head_address": "SIMPLERL_HEAD_ADDRESS",
+    "figures_seconds": "SIMPLERL_FIGURES_SECONDS",
+    "resync_seconds": "SIMPLERL_RESYNC_SECONDS",
+}
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def read(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings in an environment. Raises InvalidSettings."""
+    given: dict[str, object] = {}
+    for field in fields(Settings):
+        variable = _VARIABLES[field.name]
+        text = environment.get(variable, "").strip()
+        if text:
+            given[field.name] = _value(field.name, variable, text)
+    if "trainer_image" not in given:
+        raise InvalidSettings("SIMPLERL_TRAINER_IMAGE is not set: give the image of jobs that name none")
+    return Settings(**given)  # type: ignore[arg-type]
+
+
+def _value(name: str, variable: str, text: str) -> object:
+    match name:
+        case "namespaces":
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        case "http_port" | "workers":
+            if not text.isdigit() or int(text) < 1:
+                raise InvalidSettings(f"{variable} is {text!r}: give a whole number from 1")
+            return int(text)
+        case "figures_seconds" | "resync_seconds":
+            try:
+                seconds = float(text)
+            except ValueError:
+                raise InvalidSettings(f"{variable} is {text!r}: give a number of seconds") from None
+            if not 0 < seconds < float("inf"):
+                raise InvalidSettings(f"{variable} is {text!r}: give a number of seconds above 0")
+            return seconds
+        case "log_level":
+            if text.upper() not in _LEVELS:
+                raise InvalidSettings(f"{variable} is {text!r}: give one of {', '.join(_LEVELS)}")
+            return text.upper()
+        case _:
+            return text
