@@ -1,0 +1,164 @@
+"""Actor, critic and reference: a causal language model of a supported family, over packs."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer.policy import attention
+from simplerl_trainer.policy.logprobs import chunk_size, token_logprobs, token_logprobs_and_entropies
+from simplerl_trainer.policy.packing import Pack
+
+FAMILIES = {"qwen2": "Qwen2 and Qwen2.5", "qwen3": "Qwen3", "llama": "Llama"}
+"""Supported families by the `model_type` of their config.json."""
+
+
+class Head(nn.Module):
+    """The output embedding. One call gathers its weight once under ZeRO-3, however many chunks the logits take."""
+
+    def __init__(self, weight: nn.Parameter) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(
+        self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float, entropies: bool
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Log-probabilities of `targets` [R] after `hidden` [R, H]; with `entropies` also those, without gradients."""
+        chunk = chunk_size(self.weight.shape[0])
+        if entropies:
+            return token_logprobs_and_entropies(hidden, self.weight, targets, temperature, chunk)
+        return token_logprobs(hidden, self.weight, targets, temperature, chunk), None
+
+
+class Actor(nn.Module):
+    """The policy; the frozen reference is one too. Parameters bear their Hugging Face names after `causal.`."""
+
+    def __init__(self, causal: PreTrainedModel) -> None:
+        super().__init__()
+        causal.lm_head = Head(causal.lm_head.weight)
+        self.causal = causal
+
+    def forward(
+        self, pack: Pack, temperature: float, entropies: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Log-probabilities [R] of the pack's response tokens in nats, and their entropies [R] where wanted."""
+        hidden = _hidden(self.causal.model, pack)
+        return self.causal.lm_head(hidden, pack.targets, temperature, entropies)
+
+
+class ValueHead(nn.Module):
+    """A linear map to one number, in float32."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        super().__init__()
+        # hidden states are normed, so values start with a standard deviation of about size^-1/2
+        start = torch.randn(1, size, generator=torch.Generator().manual_seed(seed)) / (size + 1)
+        self.weight = nn.Parameter(start)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[R, H] -> [R]"""
+        return nn.functional.linear(hidden.float(), self.weight.float())[:, 0]
+
+
+class Critic(nn.Module):
+    """The body of a language model with a value head."""
+
+    def __init__(self, body: PreTrainedModel, head: ValueHead) -> None:
+        super().__init__()
+        self.body = body
+        self.head = head
+
+    def forward(self, pack: Pack) -> torch.Tensor:
+        """Values [R] of the states in which the pack's response tokens were chosen."""
+        return self.head(_hidden(self.body, pack))
+
+
+def _hidden(body: nn.Module, pack: Pack) -> torch.Tensor:
+    """[R, H]: hidden states of the positions that predict a response's token."""
+    out = body(input_ids=pack.ids, position_ids=pack.positions, use_cache=False, layout=pack.layout)
+    return out.last_hidden_state[0].index_select(0, pack.predicts)
+
+
+def read_config(folder: str, max_tokens: int) -> PreTrainedConfig:
+    """The configuration of the model in a Hugging Face folder.
+
+    Raises TrainerFailure(INVALID_INPUT) naming a family that is not supported, a folder that cannot be read, or a
+    context that is shorter than `max_tokens`.
+    """
+    path = Path(folder) / "config.json"
+    try:
+        family = json.loads(path.read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError) as e:
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT, f"model: {path} cannot be read ({e}): give a Hugging Face folder"
+        ) from e
+    if family not in FAMILIES:
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT,
+            f"model: {folder} is of family {family}, which is not supported: use one of "
+            + ", ".join(FAMILIES.values()),
+        )
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    window = getattr(config, "sliding_window", None)
+    if (
+        window is not None
+        and window < max_tokens
+        and "sliding_attention" in (getattr(config, "layer_types", None) or ())
+    ):
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT,
+            f"model: {folder} attends to a sliding window of {window} tokens, less than the {max_tokens} tokens of the "
+            "longest prompt and response, which is not supported: shorten them, or use another model",
+        )
+    if config.max_position_embeddings < max_tokens:
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT,
+            f"model: {folder} takes {config.max_position_embeddings} tokens, less than data.maxPromptTokens + "
+            f"rollout.sampling.maxNewTokens = {max_tokens}: shorten them, or use another model",
+        )
+    config.attention_dropout = 0.0
+    return config
+
+
+def load_actor(folder: str, config: PreTrainedConfig, dtype: torch.dtype) -> Actor:
+    """The language model of a Hugging Face folder."""
+    causal = AutoModelForCausalLM.from_pretrained(
+        folder,
+        config=config,
+        dtype=dtype,
+        attn_implementation=attention.NAME,
+        trust_remote_code=False,
+        local_files_only=True,
+    )
+    return Actor(causal)
+
+
+def load_critic(folder: str, config: PreTrainedConfig, dtype: torch.dtype, seed: int) -> Critic:
+    """The body of that language model with a fresh value head."""
+    body = AutoModel.from_pretrained(
+        folder,
+        config=config,
+        dtype=dtype,
+        attn_implementation=attention.NAME,
+        trust_remote_code=False,
+        local_files_only=True,
+    )
+    return Critic(body, ValueHead(config.hidden_size, seed).to(dtype))
+
+
+def layer_classes(model: nn.Module) -> Sequence[str]:
+    """Class names of the decoder layers."""
+    body = model.causal.model if isinstance(model, Actor) else model.body
+    assert isinstance(body, nn.Module)
+    return sorted({type(layer).__name__ for layer in body.layers})
+
+
+def checkpoint_layers(model: nn.Module) -> None:
+    """Makes the decoder layers recompute their activations in the backward pass."""
+    body = model.causal if isinstance(model, Actor) else model.body
+    assert isinstance(body, PreTrainedModel)
+    body.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

@@ -1,0 +1,79 @@
+"""ZeRO stage 0: plain data parallelism. Every rank holds everything; gradients are summed by one all-reduce."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from simplerl_api.spec.training import Optimizer
+from simplerl_trainer.policy.trained import OptimizerStep, adamw
+
+
+class Replicated:
+    """A whole model on every rank, with float32 masters and float32 gradient sums."""
+
+    def __init__(self, module: nn.Module, optimizer: Optimizer, device: torch.device) -> None:
+        self.module = module.to(device)
+        self._max_norm = optimizer.max_grad_norm
+        self._weights = list(self.module.parameters())
+        whole = all(p.dtype == torch.float32 for p in self._weights)
+        self._masters = self._weights if whole else [nn.Parameter(p.detach().float()) for p in self._weights]
+        self._optimizer = adamw(self._masters, optimizer)
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self.module(*inputs, **options)
+
+    def backward(self, loss: torch.Tensor, last: bool) -> None:
+        loss.backward()
+        if self._masters is self._weights:
+            return
+        for master, weight in zip(self._masters, self._weights, strict=True):
+            if weight.grad is not None:
+                part = weight.grad.float()
+                master.grad = part if master.grad is None else master.grad.add_(part)
+                weight.grad = None
+
+    def step(self, learning_rate: float) -> OptimizerStep:
+        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self._masters]
+        flat = torch.cat([g.flatten() for g in gradients])
+        dist.all_reduce(flat)
+        norm = float(flat.norm())
+        flat.mul_(min(self._max_norm / (norm + 1e-6), 1.0))
+        for p, part in zip(self._masters, flat.split([p.numel() for p in self._masters]), strict=True):
+            p.grad = part.view_as(p)
+        applied = torch.isfinite(torch.tensor(norm)).item() is True
+        if applied:
+            for group in self._optimizer.param_groups:
+                group["lr"] = learning_rate
+            self._optimizer.step()
+            self._publish()
+        self._optimizer.zero_grad(set_to_none=True)
+        return OptimizerStep(norm, applied)
+
+    def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def save(self, folder: Path, name: str) -> None:
+        if dist.get_rank() == 0:
+            state = {"masters": [p.detach() for p in self._masters], "optimizer": self._optimizer.state_dict()}
+            (folder / name).mkdir(exist_ok=True)
+            torch.save(state, folder / name / "replicated.pt")
+        dist.barrier()
+
+    def load(self, folder: Path, name: str) -> None:
+        state = torch.load(folder / name / "replicated.pt", map_location="cpu", weights_only=True)
+        with torch.no_grad():
+            for master, saved in zip(self._masters, state["masters"], strict=True):
+                master.copy_(saved)
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._publish()
+
+    @torch.no_grad()
+    def _publish(self) -> None:
+        if self._masters is not self._weights:
+            for weight, master in zip(self._weights, self._masters, strict=True):
+                weight.copy_(master)
