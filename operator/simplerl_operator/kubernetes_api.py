@@ -54,13 +54,13 @@ class KubernetesApi:
         """By the pod's service account, or else by the kubeconfig that KUBECONFIG or the home folder names."""
         configuration = client.Configuration()
         try:
-            config.load_incluster_config(client_configuration=configuration)
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         except config.ConfigException:
-            await config.load_kube_config(client_configuration=configuration)
+            await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         return cls(configuration)
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         """The object, or None where there is none."""
@@ -125,7 +125,7 @@ class KubernetesApi:
                 method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
             )
             response = await self._client.call_api(*request, _request_timeout=_TIMEOUT_SECONDS)
-            text = await response.read()
+            text: bytes = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             said = str(error) or type(error).__name__
             raise Unavailable(f"the API server {self.server} did not answer {method} {path}: {said}") from error

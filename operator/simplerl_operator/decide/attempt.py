@@ -3,7 +3,6 @@
 from simplerl_api.progress import RunState
 from simplerl_api.spec.recovery import Recovery
 from simplerl_api.status import Phase
-
 from simplerl_operator import clock
 from simplerl_operator.decide import trouble
 from simplerl_operator.decide.decision import Action, Decision
@@ -26,7 +25,9 @@ def name_taken(seen: Observation, now: float) -> Decision | None:
     if seen.cluster is None or seen.cluster.owner_uid == seen.job.uid:
         return None
     return _fail(
-        seen, Reason.NAME_TAKEN, f"RayCluster {seen.cluster.name} is not this job's: delete or rename it, then the job anew"
+        seen,
+        Reason.NAME_TAKEN,
+        f"RayCluster {seen.cluster.name} is not this job's: delete or rename it, then the job anew",
     )
 
 
@@ -232,13 +233,13 @@ def follow(seen: Observation, now: float) -> Decision | None:
         reason, message = Reason.TRAINING, "the trainer is at work"
         if seen.progress and seen.progress.non_finite:
             message = f"the newest step has figures that are not finite: {', '.join(sorted(seen.progress.non_finite))}"
+        silence = seen.head.silence if seen.head else ""
+        if silence and now - _last_progress(seen, now) > _SILENCE:
+            reason, message = Reason.DRIVER_SILENT, silence
         phase, limit = Phase.TRAINING, _last_progress(seen, now) + _recovery(seen).stall_timeout_seconds - now
     else:
         phase, limit = Phase.STARTING, _until_deadline(seen, now)
         reason, message = Reason.DRIVER_STARTING, "the driver prepares the run"
-    silence = seen.head.silence if seen.head else ""
-    if silence and now - _last_progress(seen, now) > _SILENCE:
-        reason, message = Reason.DRIVER_SILENT, silence
     return Decision(
         phase=phase, reason=reason, message=message, cluster_ready=True, submitted=True, wake=max(1.0, limit)
     )

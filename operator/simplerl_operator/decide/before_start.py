@@ -1,7 +1,6 @@
 """Rules until the first attempt begins."""
 
 from simplerl_api.status import Phase
-
 from simplerl_operator import clock
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.decide.reasons import Reason
@@ -24,7 +23,9 @@ def missing(seen: Observation, now: float) -> Decision | None:
     inputs, namespace, wake = seen.inputs, seen.job.namespace, _wait(seen, now)
     if (claim := inputs.missing_claim) is not None:
         return _refuse(
-            Reason.CLAIM_NOT_FOUND, f"there is no PersistentVolumeClaim {claim} in namespace {namespace}: create it", wake
+            Reason.CLAIM_NOT_FOUND,
+            f"there is no PersistentVolumeClaim {claim} in namespace {namespace}: create it",
+            wake,
         )
     if inputs.unshared_claim is not None:
         claim, modes = inputs.unshared_claim
@@ -43,7 +44,9 @@ def missing(seen: Observation, now: float) -> Decision | None:
         )
     if inputs.missing_secret is not None:
         return _refuse(
-            Reason.SECRET_NOT_FOUND, f"there is no Secret {inputs.missing_secret} in namespace {namespace}: create it", wake
+            Reason.SECRET_NOT_FOUND,
+            f"there is no Secret {inputs.missing_secret} in namespace {namespace}: create it",
+            wake,
         )
     return None
 

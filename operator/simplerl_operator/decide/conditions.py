@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 
 from simplerl_api.status import Condition, Phase
-
 from simplerl_operator import clock
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.decide.reasons import Reason
@@ -22,7 +21,12 @@ def conditions(job: Job, decision: Decision, now: float) -> list[Condition]:
     stalled = decision.phase is Phase.FAILED or decision.refused
     ready = decision.phase in READY_PHASES
     rows: Sequence[tuple[str, bool | None, str, str]] = (
-        ("Accepted", not decision.refused, reason if decision.refused else "Accepted", message if decision.refused else ""),
+        (
+            "Accepted",
+            not decision.refused,
+            reason if decision.refused else "Accepted",
+            message if decision.refused else "",
+        ),
         ("ClusterReady", *_cluster_ready(job, decision)),
         ("Succeeded", *_succeeded(decision)),
         ("Ready", ready, reason, message),

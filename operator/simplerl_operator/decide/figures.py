@@ -14,7 +14,6 @@ from simplerl_api.status import (
     TrainingStatus,
     VersionsStatus,
 )
-
 from simplerl_operator import clock
 
 MAX_METRICS = 64

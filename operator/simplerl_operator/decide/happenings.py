@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from simplerl_api.status import Phase, Status
-
 from simplerl_operator.decide.conditions import clip
 from simplerl_operator.decide.reasons import Reason
 
@@ -30,7 +29,9 @@ def between(before: Status, after: Status) -> list[Happening]:
     if before.start_time is None and after.start_time is not None and after.plan is not None and not after.plan.durable:
         out.append(
             Happening(
-                "NotDurable", "there is no checkpoint.claimName: samples, checkpoints and the model go with the pods", True
+                "NotDurable",
+                "there is no checkpoint.claimName: samples, checkpoints and the model go with the pods",
+                True,
             )
         )
     was, now = _standing(before), _standing(after)

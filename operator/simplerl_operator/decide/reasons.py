@@ -15,7 +15,7 @@ class Reason(StrEnum):
     """The checkpoint claim can be mounted by one node, and the job has several."""
     CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound"
     """A ConfigMap that the spec names does not exist. The job goes on when it appears."""
-    SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105
+    SECRET_NOT_FOUND = "SecretNotFound"
     """A Secret that the spec names does not exist. The job goes on when it appears."""
     CLUSTER_REJECTED = "ClusterRejected"
     """The API server or KubeRay refuses the RayCluster or what comes with it; the message is theirs."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 from simplerl_api.status import AttemptStatus, ClusterStatus, FailureStatus, Phase, Status, Termination
-
 from simplerl_operator import clock
 from simplerl_operator.decide import figures
 from simplerl_operator.decide.conditions import MESSAGE_LENGTH, clip, conditions

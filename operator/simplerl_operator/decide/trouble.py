@@ -27,7 +27,8 @@ def of(seen: Observation) -> tuple[Reason, str] | None:
 def _image(pod: Pod, seen: Observation) -> tuple[Reason, str] | None:
     for waiting in pod.waiting:
         if waiting.reason in _PULL:
-            message = f"{pod.role} pod {pod.name}: image {waiting.image} cannot be pulled: {waiting.message or waiting.reason}"
+            said = waiting.message or waiting.reason
+            message = f"{pod.role} pod {pod.name}: image {waiting.image} cannot be pulled: {said}"
             before = seen.job.condition("ClusterReady")
             # kubelet alternates between the error and its back-off every few seconds: one of the two is told
             if before is not None and before.reason == Reason.IMAGE_PULL_FAILED and waiting.image in before.message:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simplerl_api.progress import Progress
-
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.pods import Pod

@@ -28,6 +28,8 @@ class Pod:
 
     name: str
     uid: str
+    job_uid: str
+    """Uid of the job that it was made for."""
     role: str
     """head or worker."""
     attempt: int
@@ -75,6 +77,7 @@ def read(document: Mapping[str, Any]) -> Pod:
     return Pod(
         name=metadata["name"],
         uid=metadata["uid"],
+        job_uid=labels.get(names.LABEL_UID, ""),
         role=labels.get(names.LABEL_ROLE, ""),
         attempt=int(labels.get(names.LABEL_ATTEMPT, "0")),
         created=metadata["creationTimestamp"],
@@ -87,7 +90,9 @@ def read(document: Mapping[str, Any]) -> Pod:
         reason=status.get("reason", ""),
         message=status.get("message", ""),
         waiting=tuple(
-            Waiting(s["name"], s["state"]["waiting"].get("reason", ""), s["state"]["waiting"].get("message", ""), s["image"])
+            Waiting(
+                s["name"], s["state"]["waiting"].get("reason", ""), s["state"]["waiting"].get("message", ""), s["image"]
+            )
             for s in statuses
             if "waiting" in (s.get("state") or {})
         ),

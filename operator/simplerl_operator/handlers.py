@@ -1,0 +1,81 @@
+"""kopf carries events into the work queue, and does nothing else: handlers of its own for creation or change would add
+finalizers and annotations to users' objects and swallow errors."""
+
+import asyncio
+from typing import Any
+
+import kopf
+
+from simplerl_api import GROUP, PLURAL, names
+from simplerl_operator.kinds import RAY_CLUSTER
+from simplerl_operator.observe import pods
+from simplerl_operator.operation import Operation
+from simplerl_operator.settings import Settings
+
+
+def registry(settings: Settings) -> kopf.OperatorRegistry:
+    """All handlers."""
+    handlers = kopf.OperatorRegistry()
+    running: list[Operation] = []
+
+    @kopf.on.login(registry=handlers)
+    def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+
+    @kopf.on.startup(registry=handlers)
+    async def startup(**_: Any) -> None:
+        running.append(await Operation.start(settings))
+
+    @kopf.on.cleanup(registry=handlers)
+    async def cleanup(**_: Any) -> None:
+        while running:
+            await running.pop().stop()
+
+    @kopf.on.event(GROUP, PLURAL, registry=handlers)
+    async def job(namespace: str | None, name: str, **_: Any) -> None:
+        running[0].queue.add((namespace or "", name))
+
+    @kopf.on.event(RAY_CLUSTER.group, RAY_CLUSTER.plural, labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
+    async def ray_cluster(namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+        running[0].queue.add((namespace or "", labels[names.LABEL_JOB]))
+
+    @kopf.on.event("", "v1", "pods", labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
+    async def pod(type: str, body: kopf.Body, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+        key = (namespace or "", labels[names.LABEL_JOB])
+        running[0].evidence.note(key, pods.read(body), gone=type == "DELETED")
+        running[0].queue.add(key)
+
+    return handlers
+
+
+def kopf_settings() -> kopf.OperatorSettings:
+    """kopf's settings."""
+    settings = kopf.OperatorSettings()
+    # a watch that the network dropped must not wait for ever: kopf#585, kopf#698, kopf#847
+    settings.watching.server_timeout = 300
+    settings.watching.client_timeout = 360
+    settings.watching.connect_timeout = 10
+    settings.networking.request_timeout = 30
+    settings.networking.connect_timeout = 10
+    settings.networking.enforce_retry_after = True
+    # without these selectors kopf would read every pod of the cluster
+    settings.watching.label_selectors["", "v1", "pods"] = names.LABEL_JOB
+    settings.watching.label_selectors[RAY_CLUSTER.group, RAY_CLUSTER.plural] = names.LABEL_JOB
+    # Events are ours, posted on transitions only
+    settings.posting.enabled = False
+    # no rights on CRDs and namespaces are needed: what is served is fixed at the start
+    settings.scanning.disabled = True
+    return settings
+
+
+def run(settings: Settings) -> None:
+    """Runs the operator until it is told to stop."""
+    asyncio.run(
+        kopf.operator(
+            registry=registry(settings),
+            settings=kopf_settings(),
+            standalone=True,
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+        )
+    )

@@ -1,0 +1,45 @@
+"""Looks for what a spec refers to, before anything is made of it."""
+
+from simplerl_operator.build import ray_cluster
+from simplerl_operator.kinds import CLAIM, CONFIG_MAP, RAY_CLUSTER, SECRET
+from simplerl_operator.kubernetes_api import KubernetesApi, Refused
+from simplerl_operator.observe.job import Job
+from simplerl_operator.observe.observation import Inputs
+
+_SHARED = "ReadWriteMany"
+
+
+async def look(api: KubernetesApi, job: Job) -> Inputs:
+    """The first thing that is missing, if any; else the API server's answer to a rehearsal of the RayCluster."""
+    assert job.spec is not None
+    assert job.plan is not None
+    volumes, checkpoint = job.spec.cluster.volumes, job.spec.checkpoint.claim_name
+    for name in filter(None, [checkpoint, *(v.claim_name for v in volumes)]):
+        claim = await api.get(CLAIM, job.namespace, name)
+        if claim is None:
+            return Inputs(missing_claim=name)
+        modes = claim["spec"].get("accessModes") or []
+        if name == checkpoint and job.plan.nodes > 1 and _SHARED not in modes:
+            return Inputs(unshared_claim=(name, ", ".join(modes)))
+    for name in filter(None, (v.config_map_name for v in volumes)):
+        if await api.get(CONFIG_MAP, job.namespace, name) is None:
+            return Inputs(missing_config_map=name)
+    for name in filter(None, (v.secret_name for v in volumes)):
+        if not await _secret_exists(api, job.namespace, name):
+            return Inputs(missing_secret=name)
+    try:
+        await api.create(RAY_CLUSTER, job.namespace, ray_cluster.ray_cluster(job), rehearse=True)
+    except Refused as refusal:
+        if not refusal.exists:
+            return Inputs(rejection=str(refusal))
+    return Inputs()
+
+
+async def _secret_exists(api: KubernetesApi, namespace: str, name: str) -> bool:
+    """Asks without the right to read Secrets: the rehearsal of a creation is refused where one of that name exists."""
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}}
+    try:
+        await api.create(SECRET, namespace, manifest, rehearse=True)
+    except Refused:
+        return True  # it exists, or a quota or webhook does not let us ask: then kubelet tells
+    return False

@@ -1,0 +1,146 @@
+"""One look at a job: as much as the decision needs, and no more."""
+
+import asyncio
+import time
+
+from simplerl_api import names
+from simplerl_operator import clock, head_address
+from simplerl_operator.build import secret
+from simplerl_operator.kinds import EVENT, POD, RAY_CLUSTER
+from simplerl_operator.kubernetes_api import KubernetesApi
+from simplerl_operator.observe import inputs, pods, ray_cluster
+from simplerl_operator.observe.evidence import Evidence
+from simplerl_operator.observe.job import Job
+from simplerl_operator.observe.observation import Head, Lock, Observation
+from simplerl_operator.observe.pods import Pod
+from simplerl_operator.observe.ray_cluster import RayCluster
+from simplerl_operator.progress_client import ProgressClient
+from simplerl_operator.ray_jobs import HeadSilent, RayJobs
+
+_STANDS_STILL = 8.0
+"""Seconds after which something that does not come up is asked for its warnings."""
+
+
+class Observer:
+    """Reads the API server, the heads and the drivers."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        ray_jobs: RayJobs,
+        progress: ProgressClient,
+        evidence: Evidence,
+        operator_key: bytes,
+        stand_in: str | None,
+    ) -> None:
+        self._api = api
+        self._ray_jobs = ray_jobs
+        self._progress = progress
+        self._evidence = evidence
+        self._operator_key = operator_key
+        self._stand_in = stand_in
+
+    async def look(self, job: Job) -> Observation:
+        """Everything that the decision about this job may rest on."""
+        if job.deleting or job.finished:
+            self.forget(job)
+            return Observation(job=job, cluster=await self._cluster(job) if job.started else None)
+        if not job.started:
+            usable = job.spec is not None and not job.faults
+            return Observation(job=job, inputs=await inputs.look(self._api, job) if usable else None)
+        cluster, there = await asyncio.gather(self._cluster(job), self._pods(job))
+        seen = Observation(
+            job=job,
+            cluster=cluster,
+            pods=there,
+            lost=self._evidence.lost(job, {pod.uid for pod in there}),
+        )
+        if job.submitted:
+            return await self._running(seen)
+        if seen.ready:
+            return await self._arriving(seen)
+        return await self._rising(seen)
+
+    def forget(self, job: Job) -> None:
+        """Drops what is remembered of a job that is over."""
+        self._progress.forget(job.key)
+        self._evidence.forget(job.key)
+
+    def token(self, job: Job) -> str:
+        return secret.token(self._operator_key, job.uid)
+
+    async def _cluster(self, job: Job) -> RayCluster | None:
+        document = await self._api.get(RAY_CLUSTER, job.namespace, job.cluster_name)
+        return None if document is None else ray_cluster.read(document)
+
+    async def _pods(self, job: Job) -> tuple[Pod, ...]:
+        selector = f"{names.LABEL_UID}={job.uid},{names.LABEL_ATTEMPT}={job.attempt}"
+        found = await self._api.list(POD, job.namespace, labels=selector)
+        return tuple(pods.ordered(pods.read(document) for document in found))
+
+    async def _rising(self, seen: Observation) -> Observation:
+        """Pods that are not all ready; the Events of whatever stands still are read."""
+        now = time.time()
+        still: str | None = None
+        if seen.cluster is not None and not seen.pods and now - clock.seconds(seen.cluster.created) > _STANDS_STILL:
+            still = seen.cluster.uid
+        for pod in seen.pods:
+            waits = pod.scheduled and not pod.ready and pod.phase == "Pending"
+            if waits and now - clock.seconds(pod.created) > _STANDS_STILL:
+                still = pod.uid
+                break
+        if still is None:
+            return seen
+        warning = await self._warning(seen.job.namespace, still)
+        return Observation(job=seen.job, cluster=seen.cluster, pods=seen.pods, lost=seen.lost, warning=warning)
+
+    async def _warning(self, namespace: str, uid: str) -> str:
+        events = await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid},type=Warning")
+        if not events:
+            return ""
+        newest = max(events, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
+        return f"{newest['involvedObject']['name']}: {newest.get('message', '')}"
+
+    async def _arriving(self, seen: Observation) -> Observation:
+        """All pods are ready: is the head locked, and does it know the submission already?"""
+        job, pod = seen.job, seen.head_pod
+        assert pod is not None, "ready pods have a head"
+        base, token = head_address.dashboard(job, pod, self._stand_in), self.token(job)
+        lock, against = await self._ray_jobs.lock(base, token)
+        if lock is not Lock.UNKNOWN and pod.auth_mode != "token":
+            lock, against = Lock.OPEN, f"RAY_AUTH_MODE of pod {pod.name} is {pod.auth_mode or 'not set'}"
+        head = Head(lock=lock, silence=against)
+        if lock is Lock.ENFORCED:
+            try:
+                ray_job = await self._ray_jobs.find(base, token, job.cluster_name)
+                head = Head(lock=lock, asked=True, ray_job=ray_job)
+            except HeadSilent as silence:
+                head = Head(lock=lock, silence=str(silence))
+        return Observation(job=job, cluster=seen.cluster, pods=seen.pods, lost=seen.lost, head=head)
+
+    async def _running(self, seen: Observation) -> Observation:
+        """The driver tells; Ray's Jobs API is asked where it does not."""
+        job, pod = seen.job, seen.head_pod
+        if pod is None or (pod.address is None and self._stand_in is None):
+            return seen
+        token = self.token(job)
+        url = head_address.progress(job, pod, self._stand_in)
+        driver = self._progress.follow(job.key, url, job.cluster_name, token)
+        head: Head | None = None
+        if driver.silence:
+            head = Head(silence=driver.silence)
+            try:
+                base = head_address.dashboard(job, pod, self._stand_in)
+                ray_job = await self._ray_jobs.find(base, token, job.cluster_name)
+                head = Head(asked=True, ray_job=ray_job, silence=driver.silence)
+            except HeadSilent as silence:
+                head = Head(silence=f"{driver.silence}; {silence}")
+        return Observation(
+            job=job,
+            cluster=seen.cluster,
+            pods=seen.pods,
+            lost=seen.lost,
+            head=head,
+            progress=driver.progress,
+            silent_since=driver.silent_since,
+        )

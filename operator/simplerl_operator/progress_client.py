@@ -1,0 +1,109 @@
+"""Follows the /progress of running drivers: one long poll a job, which puts the job into the work queue on news."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from simplerl_api.progress import Progress
+from simplerl_operator.observe.job import Key
+
+_WAIT_SECONDS = 30
+_TIMEOUT = aiohttp.ClientTimeout(total=_WAIT_SECONDS + 15, connect=5)
+_PAUSE_SECONDS = 0.5
+"""Between two polls: the document changes with every sample."""
+_FIRST_RETRY, _LONGEST_RETRY = 1.0, 15.0
+
+
+@dataclass
+class Followed:
+    """A driver and what it last said."""
+
+    url: str
+    submission: str
+    progress: Progress | None = None
+    silence: str = ""
+    """How the newest poll failed; empty where it did not."""
+    silent_since: float | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class ProgressClient:
+    """All drivers that are followed."""
+
+    def __init__(self, session: aiohttp.ClientSession, wake: Callable[[Key], None], clock: Callable[[], float]) -> None:
+        self._session = session
+        self._wake = wake
+        self._clock = clock
+        self._followed: dict[Key, Followed] = {}
+
+    def follow(self, key: Key, url: str, submission: str, token: str) -> Followed:
+        """What the driver of a submission last said; follows it from the first call on."""
+        followed = self._followed.get(key)
+        if followed is None or (followed.url, followed.submission) != (url, submission):
+            self.forget(key)
+            followed = self._followed[key] = Followed(url, submission)
+            followed.task = asyncio.create_task(self._poll(key, followed, token), name=f"progress of {submission}")
+        return followed
+
+    def forget(self, key: Key) -> None:
+        """Stops following a job's driver."""
+        followed = self._followed.pop(key, None)
+        if followed is not None and followed.task is not None:
+            followed.task.cancel()
+
+    async def close(self) -> None:
+        tasks = [f.task for f in self._followed.values() if f.task is not None]
+        for key in list(self._followed):
+            self.forget(key)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _poll(self, key: Key, followed: Followed, token: str) -> None:
+        wait, retry = 0, _FIRST_RETRY
+        while True:
+            since = followed.progress.sequence if followed.progress is not None else 0
+            try:
+                document = await self._get(followed, token, since, wait)
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                said = str(error) or "timed out"
+                followed.silence = f"the driver's {followed.url}/progress does not answer: {said}"
+                if followed.silent_since is None:
+                    followed.silent_since = self._clock()
+                self._wake(key)  # so that Ray's Jobs API is asked in its place
+                await asyncio.sleep(retry)
+                wait, retry = 0, min(2 * retry, _LONGEST_RETRY)
+                continue
+            news = followed.silence != "" or _matters(document) != _matters(followed.progress)
+            followed.progress, followed.silence, followed.silent_since = document, "", None
+            wait, retry = _WAIT_SECONDS, _FIRST_RETRY
+            if news:
+                self._wake(key)
+            if document.finished:
+                return
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _get(self, followed: Followed, token: str, since: int, wait: int) -> Progress:
+        async with self._session.get(
+            f"{followed.url}/progress",
+            params={"since": str(since), "wait": str(wait)},
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT,
+            allow_redirects=False,
+        ) as response:
+            text = await response.text()
+            if response.status != 200:
+                raise ValueError(f"status {response.status}: {' '.join(text.split())[:200]}")
+        document = Progress.model_validate_json(text)
+        if document.submission_id != followed.submission:
+            raise ValueError(f"it speaks of {document.submission_id}, not of {followed.submission}")
+        return document
+
+
+def _matters(progress: Progress | None) -> object:
+    """What a job is looked at again for; samples and seconds that pass are not."""
+    if progress is None:
+        return None
+    return progress.model_dump(
+        include={"state", "step", "total_steps", "evaluations", "checkpoint", "model", "failure", "non_finite"}
+    )

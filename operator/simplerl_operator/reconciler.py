@@ -1,0 +1,133 @@
+"""observe, decide, build, apply: one turn for one job."""
+
+import logging
+import time
+from dataclasses import replace
+
+from simplerl_api.status import Status
+from simplerl_operator import head_address
+from simplerl_operator.apply import children, events, status
+from simplerl_operator.decide import happenings, rules
+from simplerl_operator.decide import status as new_status
+from simplerl_operator.decide.decision import Action, Decision
+from simplerl_operator.kinds import JOB
+from simplerl_operator.kubernetes_api import KubernetesApi, Refused
+from simplerl_operator.metrics import Metrics
+from simplerl_operator.observe import job as jobs
+from simplerl_operator.observe.evidence import Evidence
+from simplerl_operator.observe.job import Job, Key
+from simplerl_operator.observe.observation import Observation
+from simplerl_operator.observe.observer import Observer
+from simplerl_operator.progress_client import ProgressClient
+from simplerl_operator.ray_jobs import RayJobs, SubmissionRefused
+from simplerl_operator.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+class Reconciler:
+    """Brings one job at a time a step further. It does not care what called for it."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        ray_jobs: RayJobs,
+        progress: ProgressClient,
+        evidence: Evidence,
+        metrics: Metrics,
+        settings: Settings,
+        operator_key: bytes,
+    ) -> None:
+        self._api = api
+        self._ray_jobs = ray_jobs
+        self._progress = progress
+        self._evidence = evidence
+        self._metrics = metrics
+        self._settings = settings
+        self._operator_key = operator_key
+        self._pace = status.Pace()
+        self._observer = Observer(api, ray_jobs, progress, evidence, operator_key, settings.head_address)
+
+    async def __call__(self, key: Key) -> float | None:
+        """One turn. Seconds until the next, or None where an event will call for it."""
+        with self._metrics.reconcile_seconds.time():
+            return await self._turn(key)
+
+    async def _turn(self, key: Key) -> float | None:
+        document = await self._api.get(JOB, *key)
+        if document is None:
+            self._progress.forget(key)
+            self._evidence.forget(key)
+            self._metrics.seen(key, None)
+            return None
+        job = jobs.read(document, self._settings.trainer_image)
+        seen = await self._observer.look(job)
+        now = time.time()
+        decision = rules.decide(seen, now)
+        written, wake = await self._write(seen, decision, now)
+        if not written:
+            return 0.05  # the job changed meanwhile: look again before doing anything
+        try:
+            await self._act(seen, decision)
+        except (Refused, SubmissionRefused) as refusal:
+            return await self._say(key, str(refusal))
+        return _earliest(decision.wake, wake)
+
+    async def _say(self, key: Key, refusal: str) -> float | None:
+        """Says on the job what refused its action; looks anew, since the status may just have been written."""
+        document = await self._api.get(JOB, *key)
+        if document is None:
+            return None
+        seen = await self._observer.look(jobs.read(document, self._settings.trainer_image))
+        seen, now = replace(seen, refusal=refusal), time.time()
+        decision = rules.decide(seen, now)
+        written, wake = await self._write(seen, decision, now)
+        return _earliest(decision.wake, wake) if written else 0.05
+
+    async def _write(self, seen: Observation, decision: Decision, now: float) -> tuple[bool, float | None]:
+        """Writes the status where it differs. Whether the decision still rests on what is there, and the seconds after
+        which figures that had to wait may be written."""
+        job = seen.job
+        after = new_status.compose(seen, decision, now)
+        self._metrics.seen(job.key, after.phase)
+        due = new_status.worth_writing(job.status, after, now, self._settings.figures_seconds)
+        if due is None or due > 0:
+            return True, due
+        if job.status.phase == after.phase and decision.phase is not None:
+            await self._pace.turn()
+        try:
+            await status.write(self._api, job, after)
+        except Refused as refusal:
+            if refusal.conflict or refusal.status == 404:
+                return False, None
+            raise
+        self._metrics.status_writes.inc()
+        await self._tell(job, after, now)
+        return True, None
+
+    async def _tell(self, job: Job, after: Status, now: float) -> None:
+        for happening in happenings.between(job.status, after):
+            _log.info(
+                "%s", happening.reason,
+                extra={"job": job.name, "namespace": job.namespace, "phase": after.phase, "why": happening.message},
+            )  # fmt: skip
+            await events.post(self._api, job, happening, now)
+
+    async def _act(self, seen: Observation, decision: Decision) -> None:
+        job = seen.job
+        match decision.action:
+            case Action.NOTHING:
+                return
+            case Action.CREATE_CLUSTER:
+                await children.create(self._api, job, self._operator_key)
+            case Action.SUBMIT:
+                assert seen.head_pod is not None, "a head was found before the driver is submitted"
+                base = head_address.dashboard(job, seen.head_pod, self._settings.head_address)
+                await self._ray_jobs.submit(base, self._observer.token(job), job.cluster_name)
+            case Action.RELEASE:
+                assert seen.cluster is not None, "a RayCluster was found before it is released"
+                await children.release(self._api, job, seen.cluster.uid)
+
+
+def _earliest(*delays: float | None) -> float | None:
+    return min((delay for delay in delays if delay is not None), default=None)
