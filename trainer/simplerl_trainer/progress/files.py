@@ -1,0 +1,68 @@
+"""What every step leaves in the run's folder: a line in metrics.jsonl and a file of samples. JSON Lines, UTF-8."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simplerl_trainer.samples import Sample, Score
+
+METRICS = "metrics.jsonl"
+SAMPLES = "samples"
+
+
+def add_step(output: Path, step: int, metrics: Mapping[str, float], seconds: Mapping[str, float]) -> None:
+    """Adds a step's line to metrics.jsonl; figures that are not finite are null."""
+    row = {"step": step, **{k: v if math.isfinite(v) else None for k, v in metrics.items()}, "seconds": dict(seconds)}
+    with (output / METRICS).open("a", encoding="utf-8", newline="\n") as f:
+        f.write(_line(row))
+
+
+def forget_after(output: Path, step: int) -> None:
+    """Removes the lines of metrics.jsonl after `step`: a resumed run writes those steps again."""
+    file = output / METRICS
+    if file.exists():
+        kept = [line for line in file.read_text(encoding="utf-8").split("\n") if line and json.loads(line)["step"] <= step]
+        partial = file.with_suffix(".partial")
+        partial.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        partial.replace(file)
+
+
+def write_samples(
+    output: Path, name: str, samples: Sequence[Sample], scores: Mapping[int, Score], texts: Mapping[int, str]
+) -> None:
+    """Writes samples/NAME.jsonl, for example step-000012 or evaluation-held-out-000020: a line a sample.
+
+    `texts`: each response's text by the sample's id.
+    """
+    folder = output / SAMPLES
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.jsonl").open("w", encoding="utf-8", newline="\n") as f:
+        f.writelines(_rows(samples, scores, texts))
+
+
+def _rows(samples: Sequence[Sample], scores: Mapping[int, Score], texts: Mapping[int, str]) -> Iterable[str]:
+    for s in samples:
+        score = scores[s.id]
+        yield _line(
+            {
+                "id": s.id,
+                "question": s.prompt.question,
+                "answer": s.prompt.answer,
+                "response": texts[s.id],
+                "tokens": len(s.response_ids),
+                "finish": s.finish.value,
+                "score": score.value,
+                "verdict": score.verdict,
+                "extracted": score.extracted,
+                "why": score.why,
+                "rewards": score.parts,
+                "weights_version": s.weights_version,
+            }
+        )
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    # ASCII: U+2028 and the like are ends of lines to some readers
+    return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"
