@@ -22,8 +22,7 @@ def ensure() -> str:
     """The name of the base image: $SIMPLERL_BASE_IMAGE if set, otherwise our own, made once."""
     if named := os.environ.get("SIMPLERL_BASE_IMAGE"):
         return named
-    key = hashlib.sha256(repr((SUITE, PACKAGES, EXCLUDED)).encode() + Path(__file__).read_bytes()).hexdigest()[:12]
-    name = f"localhost/simplerl-base:{key}"
+    name = f"localhost/simplerl-base:{key()}"
     if not builder.has(name):
         packages.install(packages.absent({"mmdebstrap": "mmdebstrap"}))
         commands.say(f"making the base image from Debian {SUITE}")
@@ -35,9 +34,15 @@ def ensure() -> str:
     return name
 
 
+def key() -> str:
+    named = os.environ.get("SIMPLERL_BASE_IMAGE", "")
+    return hashlib.sha256(repr((named, SUITE, PACKAGES, EXCLUDED)).encode()).hexdigest()[:12]
+
+
 def bootstrap(archive: Path) -> None:
     # The package source is this machine's; the last hook takes its name out of the result.
-    emptied = 'rm -rf "$1"/etc/apt/sources.list.d/* "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*; : >"$1/etc/apt/sources.list"'
+    lists = '"$1"/etc/apt/sources.list.d/* "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*'
+    emptied = f'rm -rf {lists}; : >"$1/etc/apt/sources.list"'
     commands.run(
         [
             "mmdebstrap",

@@ -1,4 +1,4 @@
-"""The two images: dependencies built once for each set of them, the project's layer on top, imported into the cluster."""
+"""The two images: dependencies built once for each set of them, the project's layer on top, imported if a node runs."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ class Recipe:
     @property
     def layout(self) -> Path:
         """Of the dependencies: changes with whatever they are made from."""
-        digest = hashlib.sha256(os.environ.get("SIMPLERL_BASE_IMAGE", "").encode() + Path(base.__file__).read_bytes())
+        digest = hashlib.sha256(base.key().encode())
         digest.update(self.dockerfile.read_bytes())
         digest.update((builder.REPOSITORY / self.requirements).read_bytes())
         return LAYOUTS / f"{self.name}-dependencies-{digest.hexdigest()[:12]}"
@@ -56,7 +56,9 @@ def dependencies(recipe: Recipe) -> oci.Image:
 
 def build_dependencies(recipe: Recipe) -> None:
     if os.geteuid() != 0:
-        raise ClusterError("building images needs root here: run the same command as root, or build with docker (images/*/Dockerfile)")
+        raise ClusterError(
+            "building images needs root here: run the same command as root, or build with docker (images/*/Dockerfile)"
+        )
     builder.prepare()
     arguments = {"BASE": base.ensure(), **recipe.arguments}
     commands.say(f"building the {recipe.name} image's dependencies from {recipe.requirements}")

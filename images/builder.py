@@ -72,7 +72,7 @@ def build(
 
 def uv_cache() -> Path:
     """The host's: what `make venv` has downloaded is not downloaded again."""
-    path = Path(os.environ.get("UV_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uv")
+    path = Path(os.environ.get("UV_CACHE_DIR") or places.CACHE.parent / "uv")
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -99,7 +99,7 @@ def save(name: str, layout: Path) -> None:
 
 
 def forget(name: str) -> None:
-    """Takes the image and its intermediate layers out of buildah's storage: a stage without instructions leaves a container."""
+    """Removes the image and its intermediate layers from buildah; a stage without instructions left a container."""
     doing = f"removing {name} from buildah's storage"
     buildah("rm", "--all", doing=doing, seconds=300)
     buildah("rmi", name, doing=doing, seconds=300)

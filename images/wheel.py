@@ -1,11 +1,9 @@
-"""The project's code as one image layer: its wheel unpacked where pip would put it, byte-compiled, with its commands."""
+"""The project's code as one image layer: its wheel where pip would put it, byte-compiled, with its commands."""
 
-import compileall
 import configparser
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -44,7 +42,9 @@ def build(into: Path) -> Path:
     source = into.parent / "source"
     for name in SOURCES:
         copy(REPOSITORY / name, source / name)
-    commands.run([uv, "build", "--quiet", "--wheel", "--out-dir", into, source], "building the project's wheel", seconds=300)
+    commands.run(
+        [uv, "build", "--quiet", "--wheel", "--out-dir", into, source], "building the project's wheel", seconds=300
+    )
     (wheel,) = into.glob("*.whl")
     return wheel
 
@@ -60,20 +60,17 @@ def copy(source: Path, target: Path) -> None:
 
 
 def compile_in(site: Path) -> None:
-    """By a Python of the image's version, with the image's paths in the tracebacks. Unchecked: the layer's time stamps are
-    zero, and the files never change."""
-    arguments = [
-        "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(site), "-p", f"/{SITE_PACKAGES}", str(site),
-    ]  # fmt: skip
-    if sys.version_info[:2] == tuple(map(int, PYTHON.split("."))):
-        compileall.compile_dir(
-            site, quiet=1, stripdir=str(site), prependdir=f"/{SITE_PACKAGES}",
-            invalidation_mode=compileall.py_compile.PycInvalidationMode.UNCHECKED_HASH,
-        )  # fmt: skip
-    elif python := shutil.which(f"python{PYTHON}"):
-        subprocess.run([python, *arguments], check=True, timeout=120)
-    else:
+    """By a Python of the image's version, with the image's paths in the tracebacks.
+
+    Unchecked: the layer's time stamps are zero, and the files never change.
+    """
+    python = sys.executable if sys.version.startswith(f"{PYTHON}.") else shutil.which(f"python{PYTHON}")
+    if not python:
         commands.say(f"no Python {PYTHON} here to byte-compile for the images: the code will start a little slower")
+        return
+    command: list[str | Path] = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    command += ["-s", site, "-p", f"/{SITE_PACKAGES}", site]
+    commands.run(command, "byte-compiling the project", seconds=120)
 
 
 def scripts(site: Path) -> list[tuple[str, bytes, int]]:
@@ -109,5 +106,5 @@ def source_files() -> list[Path]:
     found: list[Path] = []
     for name in SOURCES:
         path = REPOSITORY / name
-        found += [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    return sorted(found)
+        found += [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sorted(file for file in found if "__pycache__" not in file.parts)

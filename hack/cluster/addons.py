@@ -1,4 +1,4 @@
-"""What runs in every embedded cluster: CoreDNS and KubeRay, as images of one static program each, and their manifests."""
+"""What runs in every embedded cluster: CoreDNS and KubeRay, as images of one program each, and their manifests."""
 
 import hashlib
 import json
@@ -45,8 +45,10 @@ def coredns_manifest() -> str:
 
 
 def kuberay_manifest() -> Path:
-    """KubeRay's own manifests out of its module with our few changes, as compact JSON: 1 MB of it is applied in half the
-    time of 4 MB of YAML. Made once and kept."""
+    """KubeRay's own manifests out of its module with our few changes, made once and kept.
+
+    Compact JSON: 1 MB of it is applied in half the time of 4 MB of YAML.
+    """
     overlay = places.CONFIGURATION / "kuberay"
     name, tag = image_name("kuberay").rsplit(":", 1)
     key = hashlib.sha256((name + tag).encode())
@@ -71,9 +73,17 @@ def kuberay_manifest() -> Path:
 
 def as_list(yaml: str) -> dict[str, object]:
     """kubectl reads the YAML, so that nothing but the standard library is needed here."""
-    words = [programs.path("kubectl"), "label", "--local", "--filename=-", "--output=json", "simplerl.io/addon=true"]
+    words: list[str | Path] = [
+        programs.path("kubectl"),
+        "label",
+        "--local",
+        "--filename=-",
+        "--output=json",
+        "simplerl.io/addon=true",
+    ]
     text = commands.run(words, "reading manifests", stdin=yaml)
-    items, decoder, position = [], json.JSONDecoder(), 0
+    items: list[object] = []
+    decoder, position = json.JSONDecoder(), 0
     while position < len(text.rstrip()):
         item, position = decoder.raw_decode(text, position)
         items += item["items"] if item["kind"] == "List" else [item]
@@ -89,7 +99,9 @@ def apply_manifests() -> None:
         digest = hashlib.sha256(text.encode()).hexdigest()
         if applied.exists() and applied.read_text() == digest:
             continue
-        command = control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-")
+        command = control_plane.kubectl(
+            "apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-"
+        )
         try:
             commands.run(command, f"applying {name}", stdin=text, seconds=120)
         except ClusterError:  # a definition was not served yet when its first object came

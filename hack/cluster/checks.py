@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from . import addresses, places, programs
+from . import addresses, commands, places, programs
 from .errors import ClusterError
 
 GIGABYTE = 10**9
@@ -48,9 +49,13 @@ def go_is_new_enough(version: str | None = None) -> None:
         version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout.strip()
     match = re.match(r"(?:go)?(\d+)\.(\d+)", version)
     if not match:
-        raise ClusterError(f"`go env GOVERSION` says {version!r}, which is no version: install Go {wanted_text} or newer")
+        raise ClusterError(
+            f"`go env GOVERSION` says {version!r}, which is no version: install Go {wanted_text} or newer"
+        )
     if (int(match[1]), int(match[2])) < wanted:
-        raise ClusterError(f"{version} is too old for the cluster's programs: install Go {wanted_text} or newer (https://go.dev/dl)")
+        raise ClusterError(
+            f"{version} is too old for the cluster's programs: install Go {wanted_text} or newer (https://go.dev/dl)"
+        )
 
 
 def has_room(folder: Path, needed: int, why: str) -> None:
@@ -58,17 +63,16 @@ def has_room(folder: Path, needed: int, why: str) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise ClusterError(
-            f"{free / GIGABYTE:.1f} GB are free at {existing} and {needed / GIGABYTE:.0f} GB are needed to {why}: free some space"
+            f"{free / GIGABYTE:.1f} GB are free at {existing} and {needed / GIGABYTE:.0f} GB are needed to {why}: "
+            "free some space"
         )
 
 
-def networks_are_free(routes: list[dict] | None = None, local: list[dict] | None = None) -> None:
+def networks_are_free(routes: list[dict[str, Any]] | None = None, local: list[dict[str, Any]] | None = None) -> None:
     """Refuses routes into our networks and addresses inside them; a wider route (a VPN's 10.0.0.0/8) does no harm."""
     ours = (addresses.LINK_NET, addresses.SERVICE_NET, addresses.POD_NET)
-    if local is None:
-        local = json.loads(subprocess.run(["ip", "-j", "-4", "addr"], capture_output=True, text=True, timeout=10).stdout)
-    if routes is None:
-        routes = json.loads(subprocess.run(["ip", "-j", "-4", "route"], capture_output=True, text=True, timeout=10).stdout)
+    local = ip("addr") if local is None else local
+    routes = ip("route") if routes is None else routes
     for interface in local:
         if interface["ifname"] == addresses.LINK:
             raise ClusterError(
@@ -85,7 +89,7 @@ def networks_are_free(routes: list[dict] | None = None, local: list[dict] | None
     for route in routes:
         if route["dst"] == "default":
             continue
-        destination = ipaddress.ip_network(route["dst"], strict=False)
+        destination = ipaddress.IPv4Network(route["dst"], strict=False)
         for network in ours:
             if destination.subnet_of(network):
                 raise ClusterError(
@@ -94,13 +98,19 @@ def networks_are_free(routes: list[dict] | None = None, local: list[dict] | None
                 )
 
 
+def ip(what: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(commands.run(["ip", "-j", "-4", what], f"reading the host's {what} table"))
+    return found
+
+
 def store_can_hold_overlays(folder: Path) -> None:
     """An overlay file system cannot be the upper layer of another."""
     folder.mkdir(parents=True, exist_ok=True)
     kind = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, timeout=10).stdout.strip()
     if kind == "overlayfs":
         raise ClusterError(
-            f"{folder} is on an overlay file system, where containers cannot run: name a folder on a disk by XDG_CACHE_HOME"
+            f"{folder} is on an overlay file system, where containers cannot run: name a folder on a disk by "
+            "XDG_CACHE_HOME"
         )
 
 

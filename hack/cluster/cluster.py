@@ -48,7 +48,9 @@ def up() -> None:
             (places.STATE / "version").write_text(version_key())
             programs.link_into(places.PROGRAMS)
         elif (places.STATE / "version").read_text() != version_key():
-            commands.say("the running cluster was made from other versions or settings: `make cluster-down` first for this clone's")
+            commands.say(
+                "the running cluster has other versions or settings: `make cluster-down` first for this clone's"
+            )
             return
         node.connect()
         commands.say("node's namespaces")
@@ -63,7 +65,7 @@ def start() -> None:
     with ThreadPoolExecutor(2) as background:
         control_plane.start_etcd()
         control_plane.start_api_server()
-        images = background.submit(lambda: (kubelet.start_containerd(), addons.import_images()))
+        images = background.submit(start_containers)
         control_plane.wait_for_api_server()
         commands.say("API server ready")
         control_plane.start_controllers()
@@ -75,6 +77,11 @@ def start() -> None:
         manifests.result()
     addons.wait_until_available()
     commands.say("CoreDNS and KubeRay available")
+
+
+def start_containers() -> None:
+    kubelet.start_containerd()
+    addons.import_images()
 
 
 def down(purge: bool) -> None:
@@ -108,7 +115,9 @@ def status() -> None:
         ("services", addresses.SERVICE_NET),
         ("pods", addresses.POD_NET),
     ]
-    rows += [(daemon, "runs" if node.runs(daemon) else f"does not run: see {places.LOGS}/{daemon}.log") for daemon in DAEMONS]
+    rows += [
+        (daemon, "runs" if node.runs(daemon) else f"does not run: see {places.LOGS}/{daemon}.log") for daemon in DAEMONS
+    ]
     rows += [(program.name, program.version) for program in programs.PROGRAMS if program.module]
     for name, value in rows:
         print(f"{name:24}{value}")
@@ -117,4 +126,6 @@ def status() -> None:
         if not name.startswith("sha256:"):
             print(f"  {name}")
     print()
-    print(commands.run(control_plane.kubectl("get", "pods", "--all-namespaces", "--output=wide"), "listing pods"), end="")
+    print(
+        commands.run(control_plane.kubectl("get", "pods", "--all-namespaces", "--output=wide"), "listing pods"), end=""
+    )

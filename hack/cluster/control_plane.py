@@ -26,7 +26,8 @@ def start_api_server() -> None:
         f"--service-cluster-ip-range={addresses.SERVICE_NET}",
         "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--anonymous-auth=false",
         "--allow-privileged=true",
-        f"--client-ca-file={at}/ca.crt", f"--tls-cert-file={at}/apiserver.crt", f"--tls-private-key-file={at}/apiserver.key",
+        f"--client-ca-file={at}/ca.crt",
+        f"--tls-cert-file={at}/apiserver.crt", f"--tls-private-key-file={at}/apiserver.key",
         f"--kubelet-certificate-authority={at}/ca.crt", f"--kubelet-client-certificate={at}/apiserver-kubelet.crt",
         f"--kubelet-client-key={at}/apiserver-kubelet.key", "--kubelet-preferred-address-types=InternalIP",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
@@ -60,7 +61,8 @@ def start_controllers() -> None:
             command += [
                 "--use-service-account-credentials=true", f"--service-account-private-key-file={CERTIFICATES}/sa.key",
                 f"--root-ca-file={CERTIFICATES}/ca.crt",
-                f"--cluster-signing-cert-file={CERTIFICATES}/ca.crt", f"--cluster-signing-key-file={CERTIFICATES}/ca.key",
+                f"--cluster-signing-cert-file={CERTIFICATES}/ca.crt",
+                f"--cluster-signing-key-file={CERTIFICATES}/ca.key",
             ]  # fmt: skip
         node.start(f"kube-{name}", command)
 

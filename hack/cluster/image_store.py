@@ -30,7 +30,8 @@ def load(image: oci.Image, name: str) -> None:
     held = set(commands.run(kubelet.ctr("content", "ls", "-q"), "listing the node's image layers").split())
     log = places.LOGS / "images.log"
     with log.open("a") as output:
-        importer = subprocess.Popen(kubelet.ctr("images", "import", "-"), stdin=subprocess.PIPE, stdout=output, stderr=output)
+        command = kubelet.ctr("images", "import", "-")
+        importer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
         assert importer.stdin
         with contextlib.suppress(BrokenPipeError), tarfile.open(fileobj=importer.stdin, mode="w|") as archive:
             add(archive, "oci-layout", oci.VERSION_FILE)

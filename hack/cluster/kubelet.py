@@ -42,8 +42,8 @@ def launch_containerd(configuration: str) -> None:
 
 
 def forget_old_containers() -> None:
-    """The store outlives the cluster for its images; the last cluster's containers are removed from it before the part that
-    serves the kubelet starts, since that part would try to take them up again."""
+    """The store outlives the cluster for its images; the last cluster's containers are removed from it before the part
+    that serves the kubelet starts, since that part would try to take them up again."""
     text = (places.KUBERNETES / "containerd.toml").read_text()
     without = text.replace("disabled_plugins = [", 'disabled_plugins = ["io.containerd.grpc.v1.cri", ', 1)
     (places.KUBERNETES / "containerd-store.toml").write_text(without)
@@ -51,9 +51,23 @@ def forget_old_containers() -> None:
     left = commands.run(ctr("containers", "ls", "-q"), "listing the last cluster's containers").split()
     if left:
         commands.run(ctr("containers", "rm", *left), "removing the last cluster's containers", seconds=120)
+    forget_old_images()
     node.stop("containerd")
     for leftover in ("io.containerd.grpc.v1.cri", "io.containerd.runtime.v2.task"):
         shutil.rmtree(places.IMAGE_STORE / leftover, ignore_errors=True)
+
+
+def forget_old_images() -> None:
+    """Every build of the code leaves a name `:dev-HASH`; before any pod runs, only those that `:dev` stands for are kept."""
+    listed = commands.run(ctr("images", "ls"), "listing the node's images").splitlines()[1:]
+    digests = {fields[0]: fields[2] for line in listed if len(fields := line.split()) > 2}
+    old = [
+        name
+        for name, digest in digests.items()
+        if ":dev-" in name and digest != digests.get(name[: name.index(":dev-")] + ":dev")
+    ]
+    if old:
+        commands.run(ctr("images", "rm", *old), "removing old images", seconds=120)
 
 
 def start_kubelet() -> None:

@@ -58,7 +58,8 @@ def create() -> None:
     log = places.LOGS / "node.log"
     with log.open("a") as output:
         unshare = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--ipc", "--mount-proc", "--propagation", "private",
+            ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--ipc", "--mount-proc",
+             "--propagation", "private",
              "bash", places.CONFIGURATION / "node-init.sh", places.STATE, places.IMAGE_STORE],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
@@ -79,7 +80,8 @@ def connect() -> None:
         return
     prefix = addresses.LINK_NET.prefixlen
     doing = "connecting the node to the host"
-    commands.run(["ip", "link", "add", addresses.LINK, "type", "veth", "peer", "name", "eth0", "netns", str(init_pid())], doing)
+    peer = ["peer", "name", "eth0", "netns", str(init_pid())]
+    commands.run(["ip", "link", "add", addresses.LINK, "type", "veth", *peer], doing)
     commands.run(["ip", "addr", "add", f"{addresses.HOST_IP}/{prefix}", "dev", addresses.LINK], doing)
     commands.run(["ip", "link", "set", addresses.LINK, "up"], doing)
     for words in (
@@ -157,7 +159,7 @@ def remove_state() -> None:
     mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     below = [point for point in mounted if point == str(places.STATE) or point.startswith(f"{places.STATE}/")]
     if below:
-        raise ClusterError(f"{below[0]} is still mounted, so {places.STATE} is not removed: unmount it and run this again")
+        raise ClusterError(f"{below[0]} is still mounted, so {places.STATE} is kept: unmount it and run this again")
     if places.STATE.exists():
         commands.run(["rm", "-rf", "--one-file-system", places.STATE], f"removing {places.STATE}", seconds=300)
 

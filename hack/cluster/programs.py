@@ -1,8 +1,8 @@
 """The Go programs, built from their modules at the versions that modules/*/go.mod pin, and kept in the cache folder.
 
-To move one to another version: `go get -tool PACKAGE@VERSION && go mod tidy` in its folder. Kubernetes needs its staging
-modules replaced by the published ones (k8s.io/X v0.Y.Z for Kubernetes 1.Y.Z), since a replace in a dependency's own go.mod
-is ignored.
+To move one to another version: `go get -tool PACKAGE@VERSION && go mod tidy` in its folder. Kubernetes needs its
+staging modules replaced by the published ones (k8s.io/X v0.Y.Z for Kubernetes 1.Y.Z), since a replace in a dependency's
+own go.mod is ignored.
 """
 
 import functools
@@ -18,7 +18,14 @@ from pathlib import Path
 from . import commands, places
 from .errors import ClusterError
 
-KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
+KUBERNETES_COMMANDS = (
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "kubectl",
+)
 BUILD = ("go", "build", "-mod=readonly", "-trimpath")
 ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
 
@@ -46,7 +53,7 @@ class Program:
 
     @property
     def link_flags(self) -> str:
-        """kubectl and the API server tell the versions that the linker was given; a build from a module has no others."""
+        """kubectl and the API server tell the versions that the linker was given; a module's build has none."""
         flags = "-s -w"
         if self.name == "kubernetes":
             major, minor, _ = self.version.removeprefix("v").split(".", 2)
