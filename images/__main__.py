@@ -3,9 +3,10 @@
 import argparse
 import sys
 
+from hack.cluster import commands, node
 from hack.cluster.errors import ClusterError
 
-from . import build
+from . import build, dev
 
 
 def main() -> int:
@@ -13,7 +14,12 @@ def main() -> int:
     parser.add_argument("verb", choices=["build", "dev"], help="dev: the running cluster must take the images")
     arguments = parser.parse_args()
     try:
-        build.build(must_import=arguments.verb == "dev")
+        if arguments.verb == "build" and node.init_pid() is None:
+            build.images()
+            commands.say("built and kept; `make cluster-up` and this again imports them")
+        else:
+            operator, trainer = dev.build_and_import()
+            print(f"operator={operator}\ntrainer={trainer}")  # for scripts
     except ClusterError as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""The two images: dependencies built once for each set of them, the project's layer on top, imported if a node runs."""
+"""The two images: dependencies built once for each set of them, the project's layer on top."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from hack.cluster import commands, image_store, node, oci, places
+from hack.cluster import commands, oci, places
 from hack.cluster.errors import ClusterError
 
 from . import base, builder, wheel
@@ -80,24 +80,3 @@ def images() -> dict[str, oci.Image]:
     made = {recipe.name: dependencies(recipe) for recipe in recipes()}
     layer = wheel.cached_layer()
     return {name: image.with_layer(layer, "the project's wheel") for name, image in made.items()}
-
-
-def names(name: str, image: oci.Image) -> tuple[str, str]:
-    """`dev` moves with the code; the other stands for this content for ever."""
-    repository = f"simplerl.local/{name}"
-    return f"{repository}:dev-{image.digest.removeprefix('sha256:')[:12]}", f"{repository}:dev"
-
-
-def build(must_import: bool) -> None:
-    """Prints NAME=IMAGE lines for scripts."""
-    made = images()
-    running = node.init_pid() is not None
-    if must_import and not running:
-        raise ClusterError("no embedded cluster runs to import the images into: start it by `make cluster-up`")
-    for name, image in made.items():
-        content, moving = names(name, image)
-        if running and image_store.ensure(image, content, moving):
-            commands.say(f"imported {content} (also {moving})")
-        print(f"{name}={content}")
-    if not running:
-        commands.say("built, and kept for the embedded cluster: `make cluster-up` and this again imports them")

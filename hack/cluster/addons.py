@@ -7,7 +7,7 @@ import string
 import tempfile
 from pathlib import Path
 
-from . import addresses, commands, control_plane, image_store, kubelet, oci, places, programs
+from . import addresses, commands, containerd, control_plane, image_store, oci, places, programs
 from .errors import ClusterError
 
 NONROOT = "65532:65532"
@@ -29,7 +29,7 @@ def image(program: str) -> oci.Image:
 
 def image_name(program: str) -> str:
     if program == "pause":
-        return kubelet.PAUSE
+        return containerd.PAUSE
     built = programs.BY_NAME[program]
     return f"simplerl.local/{program}:{built.version.removeprefix('v')}-{built.key}"
 

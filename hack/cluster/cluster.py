@@ -10,8 +10,8 @@ from . import (
     certificates,
     checks,
     commands,
+    containerd,
     control_plane,
-    image_store,
     kubelet,
     node,
     packages,
@@ -71,7 +71,7 @@ def start() -> None:
         control_plane.start_controllers()
         manifests = background.submit(addons.apply_manifests)
         images.result()
-        kubelet.start_kubelet()
+        kubelet.start()
         kubelet.wait_for_node()
         commands.say("node Ready")
         manifests.result()
@@ -80,7 +80,7 @@ def start() -> None:
 
 
 def start_containers() -> None:
-    kubelet.start_containerd()
+    containerd.start()
     addons.import_images()
 
 
@@ -122,7 +122,7 @@ def status() -> None:
     for name, value in rows:
         print(f"{name:24}{value}")
     print("\nimages")
-    for name in sorted(image_store.present()):
+    for name in sorted(containerd.images()):
         if not name.startswith("sha256:"):
             print(f"  {name}")
     print()

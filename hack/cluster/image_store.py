@@ -1,4 +1,4 @@
-"""containerd's images: what it has, and importing what it lacks."""
+"""Importing images into containerd without what it has."""
 
 import contextlib
 import io
@@ -6,19 +6,13 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from . import commands, kubelet, oci, places
+from . import commands, containerd, oci, places
 from .errors import ClusterError
-
-
-def present() -> dict[str, str]:
-    """Image names and the digests of their manifests."""
-    listed = commands.run(kubelet.ctr("images", "ls"), "listing the node's images").splitlines()[1:]
-    return {fields[0]: fields[2] for line in listed if len(fields := line.split()) > 2}
 
 
 def ensure(image: oci.Image, *names: str) -> bool:
     """Imports the image under each name that does not stand for it yet; says whether anything was done."""
-    have = present()
+    have = containerd.images()
     missing = [name for name in names if have.get(name) != image.digest]
     for name in missing:
         load(image, name)
@@ -27,10 +21,10 @@ def ensure(image: oci.Image, *names: str) -> bool:
 
 def load(image: oci.Image, name: str) -> None:
     """Streams the image without the blobs that containerd has: it accepts an import that lacks them."""
-    held = set(commands.run(kubelet.ctr("content", "ls", "-q"), "listing the node's image layers").split())
+    held = set(commands.run(containerd.ctr("content", "ls", "-q"), "listing the node's image layers").split())
     log = places.LOGS / "images.log"
     with log.open("a") as output:
-        command = kubelet.ctr("images", "import", "-")
+        command = containerd.ctr("images", "import", "-")
         importer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
         assert importer.stdin
         with contextlib.suppress(BrokenPipeError), tarfile.open(fileobj=importer.stdin, mode="w|") as archive:

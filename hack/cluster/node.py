@@ -58,7 +58,7 @@ def create() -> None:
     log = places.LOGS / "node.log"
     with log.open("a") as output:
         unshare = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--mount", "--net", "--uts", "--ipc", "--mount-proc",
+            ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--net", "--uts", "--ipc", "--mount-proc",
              "--propagation", "private",
              "bash", places.CONFIGURATION / "node-init.sh", places.STATE, places.IMAGE_STORE],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -70,8 +70,12 @@ def create() -> None:
             raise ClusterError(f"the node's namespaces could not be made: {commands.last_words(log.read_text())}")
         return ready.exists()
 
-    commands.wait_for("the node's process 1", has_started, 20, log)
-    INIT.write_text(Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children").read_text().strip())
+    try:
+        commands.wait_for("the node's process 1", has_started, 20, log)
+        INIT.write_text(Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children").read_text().strip())
+    except BaseException:
+        unshare.kill()  # and its child with it: nobody else would know of it
+        raise
 
 
 def connect() -> None:
