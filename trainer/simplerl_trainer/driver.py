@@ -1,0 +1,73 @@
+"""The driver: the Ray job's entrypoint. It holds no GPU and imports neither vllm nor deepspeed.
+
+    python -m simplerl_trainer.driver RUN.json
+"""
+
+import asyncio
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from simplerl_api import run as runs
+from simplerl_api.failures import EXIT_CODES, FailureReason, TrainerFailure
+from simplerl_api.run import Run
+from simplerl_trainer.progress import log
+from simplerl_trainer.progress.reporter import Reporter
+from simplerl_trainer.progress.server import Server
+
+TOKEN_VARIABLE = "RAY_AUTH_TOKEN"
+LINGER_SECONDS = 30.0
+"""How long the end of the run is served for the operator to read."""
+
+
+async def drive(run: Run, *, token: str | None, address: str | None, local: bool) -> int:
+    """Runs one attempt to its end; returns the exit code of its reason, 0 where it succeeded.
+
+    The last line on stdout holds the final progress document (`"event": "final"`), so that it can be read from the
+    job's log when nobody asked for it in time.
+    """
+    output = Path(run.output)
+    output.mkdir(parents=True, exist_ok=True)
+    logger = log.Log(output / "driver.log", secrets=[token] if token else [], console=local and sys.stdout.isatty())
+    reporter = Reporter(run.submission_id, run.spec.training.steps, logger)
+    async with Server(reporter, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0") as server:
+        logger.info("driver started", submission=run.submission_id, attempt=run.attempt, progress_port=server.port)
+        code = await _attempt(run, reporter, logger, address)
+        if not local:
+            logger.final(reporter.document())
+            await server.final_read(LINGER_SECONDS)
+    return code
+
+
+async def _attempt(run: Run, reporter: Reporter, logger: log.Log, address: str | None) -> int:
+    from simplerl_trainer.session import open_session
+    from simplerl_trainer.train import train
+
+    try:
+        async with open_session(run, reporter, logger, address) as session:
+            await train(session)
+    except TrainerFailure as e:
+        failure = e
+    except Exception as e:  # noqa: BLE001 (the process's last boundary: logged whole, named InternalError)
+        logger.error("the trainer failed", traceback=traceback.format_exc())
+        failure = TrainerFailure(FailureReason.INTERNAL, f"{type(e).__name__}: {e}")
+    else:
+        reporter.succeeded()
+        logger.info("run succeeded", step=run.spec.training.steps)
+        return 0
+    reporter.failed(failure.reason, failure.message)
+    logger.error("run failed", reason=failure.reason.value, message=failure.message)
+    return EXIT_CODES[failure.reason]
+
+
+def main() -> None:
+    """Reads the run's file and drives it."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m simplerl_trainer.driver RUN.json")
+    run = runs.read(Path(sys.argv[1]))
+    sys.exit(asyncio.run(drive(run, token=os.environ.get(TOKEN_VARIABLE), address="auto", local=False)))
+
+
+if __name__ == "__main__":
+    main()

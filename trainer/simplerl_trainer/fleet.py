@@ -1,0 +1,190 @@
+"""The processes of a run: reserved, started, and joined by the roads that weights travel."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.plan import Slot
+from simplerl_api.progress import Versions
+from simplerl_api.run import Run
+from simplerl_api.spec.training import Precision
+from simplerl_trainer import __version__, answers, placement
+from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
+from simplerl_trainer.models import folder as model_folder
+from simplerl_trainer.policy.protocol import RankSetup
+from simplerl_trainer.ranks import Ranks
+from simplerl_trainer.rollout.pool import Pool
+from simplerl_trainer.rollout.protocol import EngineSetup
+from simplerl_trainer.weights import roads, sync
+from simplerl_trainer.weights.buckets import Bucket, make_buckets
+
+PLACEMENT_SECONDS = 600.0
+START_SECONDS = 900.0
+SYNC_SECONDS = 600.0
+NODE_SECONDS = 300.0
+INITIAL_MODEL = "initial-model"
+"""Folder of the toy model in the run's folder: later attempts start from the very same weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A run's processes, ready to draw and to train."""
+
+    run: Run
+    ranks: Ranks
+    pool: Pool
+    buckets: Sequence[Bucket]
+    roads: roads.Roads
+    versions: Versions
+
+    async def sync(self, version: int) -> None:
+        """Brings the ranks' weights into all engines as `version`."""
+        engines = self.pool.engines
+        own = roads.Roads(self.roads.senders, {e: r for e, r in self.roads.receivers.items() if e in engines})
+        await sync.sync(self.ranks.actors, engines, own, self.buckets, version, SYNC_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The reserved nodes, with the model's folder on each."""
+
+    group: Any
+    nodes: Sequence[Any]
+    """A NodeActor for each node of the plan."""
+    model_folders: Sequence[str]
+    """The model's folder on each node."""
+    local_model: Path
+    """The model's folder on the driver's node."""
+
+
+async def reserve(run: Run, one_machine: bool) -> Site:
+    """Reserves the plan's nodes and brings the model's folder to them.
+
+    Raises TrainerFailure: PlacementTimeout, or InvalidInput where the model cannot be used.
+    """
+    plan, cpu_only = run.plan, run.spec.cluster.cpu_only
+    group = await placement.reserve(plan, cpu_only, PLACEMENT_SECONDS, one_machine)
+    first_slots = {s.node: s for s in reversed(plan.slots())}
+    actor = ray.remote(NodeActor)
+    nodes = [actor.options(**placement.options(first_slots[n], group, cpu_only)).remote() for n in range(plan.nodes)]
+    if run.spec.model.path is not None:
+        return Site(group, nodes, [run.spec.model.path] * plan.nodes, Path(run.spec.model.path))
+    assert run.spec.model.tiny is not None
+    kept = Path(run.output) / INITIAL_MODEL
+    if kept.exists():
+        files = await asyncio.to_thread(model_folder.pack, kept)
+    else:
+        built = await _all("building the toy model", {"node 0": nodes[0].build_tiny.remote(run.spec.model.tiny)})
+        files = built[0]
+        await asyncio.to_thread(model_folder.unpack, files, kept)
+    packed = ray.put(files)
+    folders = await _all("writing the model's folder", {f"node {n}": a.unpack.remote(packed) for n, a in enumerate(nodes)})
+    return Site(group, nodes, folders, kept)
+
+
+async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
+    """Starts ranks and engines together and joins them.
+
+    Raises TrainerFailure naming the rank or engine that does not start.
+    """
+    plan, spec = run.plan, run.spec
+    slots = plan.slots()
+    addresses = await _all("telling its address", {f"node {n}": a.address.remote() for n, a in enumerate(site.nodes)})
+    root = site.nodes[slots[0].node]
+    ports = await _all("finding free ports", {"node 0, first": root.free_port.remote(), "node 0, second": root.free_port.remote()})
+    rank_actor, engine_actor = ray.remote(RankActor), ray.remote(EngineActor)
+    cpu_only = spec.cluster.cpu_only
+    ranks = Ranks(
+        [rank_actor.options(**placement.options(s, site.group, cpu_only)).remote() for s in slots if s.rank is not None],
+        plan.optimizer_steps_per_step,
+        spec.algorithm.chosen().epochs,
+    )
+    engines = {
+        e: engine_actor.options(**placement.engine_options(s, site.group, cpu_only)).remote()
+        for s in slots
+        for e in s.engines
+    }
+    stall = float(spec.recovery.stall_timeout_seconds)
+    setups = [_rank_setup(run, s, site, addresses[slots[0].node], ports[0], stall) for s in slots if s.rank is not None]
+    engine_setups = {e: _engine_setup(run, s, site, stop_token_ids) for s in slots for e in s.engines}
+    started: tuple[dict[str, str], list[dict[str, str]]] = await asyncio.gather(
+        ranks.start(setups), _start_engines(engines, engine_setups)
+    )
+    versions = started[0] | started[1][0]
+    parameters = (await _all("listing parameters", {"rank 0": ranks.actors[0].parameters.remote()}))[0]
+    return Fleet(
+        run=run,
+        ranks=ranks,
+        pool=Pool(engines, spec.rollout.max_num_seqs, stall),
+        buckets=make_buckets(parameters),
+        roads=roads.roads(
+            slots,
+            run=run.submission_id,
+            address=addresses[slots[0].node],
+            port=ports[1],
+            cpu_only=cpu_only,
+            timeout=SYNC_SECONDS,
+        ),
+        versions=Versions(
+            trainer=__version__,
+            vllm=versions["vllm"],
+            deepspeed=versions["deepspeed"],
+            ray=ray.__version__,
+            torch=versions["torch"],
+        ),
+    )
+
+
+async def _start_engines(engines: Mapping[int, Any], setups: Mapping[int, EngineSetup]) -> list[dict[str, str]]:
+    calls = {f"engine {e}": a.start.remote(setups[e]) for e, a in engines.items()}
+    return await answers.within(START_SECONDS, "loading the model", calls, FailureReason.LOST_ENGINES)
+
+
+def _rank_setup(run: Run, slot: Slot, site: Site, address: str, port: int, timeout: float) -> RankSetup:
+    assert slot.rank is not None
+    return RankSetup(
+        rank=slot.rank,
+        world_size=run.plan.ranks,
+        master_address=address,
+        master_port=port,
+        model_folder=site.model_folders[slot.node],
+        algorithm=run.spec.algorithm,
+        training=run.spec.training,
+        zero_stage=run.plan.zero_stage,
+        precision=run.plan.precision,
+        temperature=run.spec.rollout.sampling.temperature,
+        total_optimizer_steps=run.spec.training.steps * run.plan.optimizer_steps_per_step,
+        max_tokens=run.spec.data.max_prompt_tokens + run.spec.rollout.sampling.max_new_tokens,
+        cpu_only=run.spec.cluster.cpu_only,
+        timeout=timeout,
+    )
+
+
+def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int]) -> EngineSetup:
+    spec = run.spec
+    longest = spec.rollout.sampling.max_new_tokens
+    if spec.evaluation and spec.evaluation.max_new_tokens:
+        longest = max(longest, spec.evaluation.max_new_tokens)
+    return EngineSetup(
+        model_folder=site.model_folders[slot.node],
+        bf16=run.plan.precision is Precision.BF16,
+        cpu_only=spec.cluster.cpu_only,
+        max_model_len=spec.data.max_prompt_tokens + longest,
+        max_num_seqs=spec.rollout.max_num_seqs,
+        max_num_batched_tokens=spec.rollout.max_num_batched_tokens,
+        gpu_memory_share=spec.rollout.gpu_memory_utilization / len(slot.engines),
+        stop_token_ids=tuple(stop_token_ids),
+        seed=spec.training.seed,
+    )
+
+
+async def _all(doing: str, calls: Mapping[str, Any]) -> list[Any]:
+    try:
+        return await answers.within(NODE_SECONDS, doing, calls, FailureReason.INTERNAL)
+    except ray.exceptions.RayError as e:
+        raise TrainerFailure(FailureReason.INTERNAL, f"{next(iter(calls))} failed while {doing}: {e}") from e

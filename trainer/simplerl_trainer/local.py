@@ -1,0 +1,67 @@
+"""Running a job without Kubernetes: the same driver, on this machine or on a Ray cluster that is there already."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from simplerl_api import __version__, names, run, validation
+from simplerl_api.plan import make_plan
+from simplerl_api.spec.job import SimpleRLJob
+
+NAMESPACE = "local"
+
+
+class OtherRun(ValueError):
+    """The folder holds another run."""
+
+
+def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run:
+    """The run of a job's document in a folder, which then holds `run.json`.
+
+    A folder that holds this very run is taken up where it stopped. With a Ray of our own every slot is on this
+    machine, whatever cluster.gpusPerNode says. Raises InvalidJob, PlanError, OtherRun.
+    """
+    faults = validation.faults(document)
+    if faults:
+        raise validation.InvalidJob(faults)
+    job = validation.parse(_one_node(document) if own_ray else document)
+    made = _run(job, output)
+    file = output / run.RUN_FILE
+    if file.exists():
+        before = run.read(file)
+        if before.spec != made.spec:
+            changed = sorted(
+                k for k in made.spec.document().keys() | before.spec.document().keys()
+                if made.spec.document().get(k) != before.spec.document().get(k)
+            )  # fmt: skip
+            raise OtherRun(
+                f"--output {output} holds a run whose {', '.join(f'spec.{c}' for c in changed)} differs from this "
+                "file's: choose another folder, or remove that one"
+            )
+        made = made.model_copy(update={"attempt": before.attempt + 1})
+    output.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(made.document(), indent=1) + "\n", encoding="utf-8")
+    return made
+
+
+def _one_node(document: dict[str, Any]) -> dict[str, Any]:
+    spec = document["spec"]
+    return {**document, "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": min(64, spec["cluster"]["gpus"])}}}
+
+
+def _run(job: SimpleRLJob, output: Path) -> run.Run:
+    plan = make_plan(job.spec, image=f"simplerl {__version__} on this machine")
+    uid = hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:32]
+    return run.Run(
+        name=job.metadata.name,
+        namespace=NAMESPACE,
+        uid=uid,
+        attempt=1,
+        submission_id=names.cluster(job.metadata.name, uid, 1),
+        spec=job.spec,
+        # what was said of the claim holds for the folder
+        plan=plan.model_copy(update={"durable": True}),
+        output=str(output.resolve()),
+        progress_port=0,
+    )

@@ -1,0 +1,231 @@
+"""A session: everything that the loop uses, opened at the start of an attempt and closed at its end."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from simplerl_api.plan import PlacementKind
+from simplerl_api.progress import EvaluationProgress
+from simplerl_api.run import Run
+from simplerl_trainer import fleet, metrics
+from simplerl_trainer.checkpoints import store
+from simplerl_trainer.clock import Clock
+from simplerl_trainer.data.cursor import Cursor
+from simplerl_trainer.evaluation import evaluate as evaluation
+from simplerl_trainer.fleet import Fleet
+from simplerl_trainer.inputs import Inputs, read_inputs
+from simplerl_trainer.policy.protocol import Annotation, Update
+from simplerl_trainer.progress import files
+from simplerl_trainer.progress.log import Log
+from simplerl_trainer.progress.reporter import Reporter
+from simplerl_trainer.rewards.score import Scorer
+from simplerl_trainer.rollout import rollouts
+from simplerl_trainer.rollout.rollouts import Drawing
+from simplerl_trainer.samples import Prompt, Sample, Score
+
+CHECKPOINTS = "checkpoints"
+MODEL = "model"
+
+
+@dataclass
+class Session:
+    """One attempt's means."""
+
+    run: Run
+    inputs: Inputs
+    fleet: Fleet
+    scorer: Scorer
+    cursor: Cursor
+    reporter: Reporter
+    log: Log
+    steps_done: int = 0
+    """Steps that were done when the attempt began."""
+    weights_version: int = 0
+    evaluated: set[int] = field(default_factory=set)
+
+    @property
+    def ranks(self) -> Any:
+        """The training ranks."""
+        return self.fleet.ranks
+
+    @property
+    def output(self) -> Path:
+        """The run's folder."""
+        return Path(self.run.output)
+
+    def draw(self, step: int, prompts: Sequence[Prompt]) -> AsyncIterator[Sample]:
+        """The step's samples as they finish."""
+        rollout = self.run.spec.rollout
+        drawing = Drawing(
+            job_seed=self.run.spec.training.seed,
+            step=step,
+            samples_per_prompt=rollout.samples_per_prompt,
+            temperature=rollout.sampling.temperature,
+            max_new_tokens=rollout.sampling.max_new_tokens,
+            weights_version=self.weights_version,
+        )
+        return rollouts.generate(self.fleet.pool, prompts, drawing)
+
+    async def turn_to_training(self) -> None:
+        """Colocated engines leave their GPUs to the ranks."""
+        if self.run.plan.placement is PlacementKind.COLOCATED:
+            await self.fleet.pool.sleep()
+            await self.ranks.reload()
+
+    async def turn_to_rollout(self, version: int) -> None:
+        """The engines take over the ranks' weights as `version`; colocated ones have their GPUs back."""
+        colocated = self.run.plan.placement is PlacementKind.COLOCATED
+        if colocated:
+            await self.fleet.pool.wake(["weights"])
+        await self.fleet.sync(version)
+        self.weights_version = version
+        if colocated:
+            await self.ranks.offload()
+            await self.fleet.pool.wake(["kv_cache"])
+
+    def evaluation_due(self, step: int) -> bool:
+        """Whether the weights after a step are to be evaluated."""
+        spec = self.run.spec
+        return spec.evaluation is not None and (step % spec.evaluation.every_steps == 0 or step == spec.training.steps)
+
+    async def evaluate(self, step: int) -> None:
+        """Accuracy on every evaluation data set; does not touch the data's order or random numbers."""
+        spec = self.run.spec.evaluation
+        if spec is None:
+            return
+        settings = evaluation.Settings(
+            job_seed=self.run.spec.training.seed,
+            temperature=spec.temperature,
+            max_new_tokens=spec.max_new_tokens or self.run.spec.rollout.sampling.max_new_tokens,
+            samples=spec.samples,
+        )
+        for name, prompts in self.inputs.evaluations.items():
+            self.reporter.activity("evaluate")
+            result = await evaluation.evaluate(self.fleet.pool, prompts, self._scored, settings)
+            samples = [r.sample for r in result.records]
+            scores = {r.sample.id: r.score for r in result.records}
+            await self._write_samples(f"evaluation-{name}-{step:06}", samples, scores)
+            self.reporter.evaluation(name, step, result.accuracy)
+            self.log.info(
+                "evaluated", step=step, dataset=name, accuracy=result.accuracy, answers=len(samples),
+                truncated=result.truncated, no_answer=result.no_answer,
+            )  # fmt: skip
+
+    async def record_step(
+        self,
+        step: int,
+        clock: Clock,
+        samples: Sequence[Sample],
+        scores: Mapping[int, Score],
+        annotation: Annotation,
+        updates: Sequence[Update],
+    ) -> None:
+        """Leaves a step's metrics and samples in the run's folder and in the progress document."""
+        figures = metrics.of_step(samples, scores, self.run.spec.rollout.samples_per_prompt, annotation, updates)
+        tokens = sum(len(s.prompt.token_ids) + len(s.response_ids) for s in samples)
+        figures |= {"samples_per_second": len(samples) / clock.total, "tokens_per_second": tokens / clock.total}
+        seconds = {k: round(v, 3) for k, v in clock.seconds.items()} | {"total": round(clock.total, 3)}
+        await self._write_samples(f"step-{step:06}", samples, scores)
+        files.add_step(self.output, step, figures, seconds)
+        self.reporter.step(step, figures, seconds, clock.total)
+        shown = ("reward", "accuracy", "kl", "response_length", "mismatch_max", "samples_per_second")
+        self.log.step(step, self.run.spec.training.steps, {k: figures[k] for k in shown if k in figures}, seconds)
+
+    def checkpoint_due(self, step: int) -> bool:
+        """Whether the state after a step is to be saved."""
+        spec = self.run.spec
+        due = step % spec.checkpoint.every_steps == 0 or step == spec.training.steps
+        return self.run.plan.durable and due
+
+    async def checkpoint(self, step: int) -> None:
+        """Saves the state after a step; older checkpoints go once it is complete."""
+        self.reporter.activity("checkpoint")
+        root = self.output / CHECKPOINTS
+        folder = await asyncio.to_thread(store.begin, root, step)
+        names = await self.ranks.save(str(folder), step)
+        state = {
+            "cursor": self.cursor.state(),
+            "evaluations": [e.document() for e in self.reporter.document().evaluations],
+        }
+        await asyncio.to_thread(store.finish, folder, step, names, state)
+        await asyncio.to_thread(store.prune, root, self.run.spec.checkpoint.keep, step)
+        self.reporter.checkpoint(step, str(folder))
+        self.log.info("checkpoint complete", step=step, folder=str(folder))
+
+    async def export(self) -> None:
+        """Leaves the trained policy in the run's folder, as a plain Hugging Face folder."""
+        if self.run.plan.durable:
+            self.reporter.activity("export")
+            folder = self.output / MODEL
+            await self.ranks.export(str(folder))
+            self.reporter.model(str(folder))
+
+    async def resume(self) -> None:
+        """Takes up the newest complete checkpoint, where there is one."""
+        newest = await asyncio.to_thread(store.newest, self.output / CHECKPOINTS)
+        if newest is not None:
+            state = store.state_of(newest)
+            await self.ranks.load(str(newest.folder))
+            self.cursor.restore(state["cursor"])
+            self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
+            self.reporter.checkpoint(newest.step, str(newest.folder))
+            self.steps_done = newest.step
+            self.log.info("resumed", step=newest.step, folder=str(newest.folder))
+        files.forget_after(self.output, self.steps_done)
+
+    async def _scored(self, samples: Sequence[Sample]) -> Sequence[Score]:
+        scores = await self.scorer.score(samples)
+        self.reporter.moved()
+        return scores
+
+    async def _write_samples(self, name: str, samples: Sequence[Sample], scores: Mapping[int, Score]) -> None:
+        texts = await asyncio.to_thread(self.inputs.texts, samples)
+        await asyncio.to_thread(files.write_samples, self.output, name, samples, scores, texts)
+
+
+@asynccontextmanager
+async def open_session(run: Run, reporter: Reporter, log: Log, address: str | None) -> AsyncIterator[Session]:
+    """Starts the run's processes (on the Ray cluster at `address`, or on one of our own) and ends them."""
+    _connect(run, address)
+    try:
+        reporter.activity("placement")
+        site = await fleet.reserve(run, one_machine=address is None)
+        inputs = await asyncio.to_thread(read_inputs, run, site.local_model, log)
+        reporter.activity("models")
+        started = await fleet.start(run, site, inputs.stop_token_ids)
+        reporter.versions(started.versions)
+        async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
+            cursor = Cursor(len(inputs.prompts), run.spec.training.seed)
+            session = Session(run, inputs, started, scorer, cursor, reporter, log)
+            await session.resume()
+            # also proves the roads before the first rollout
+            await session.turn_to_rollout(version=session.steps_done)
+            reporter.training(session.steps_done)
+            log.info("training begins", step=session.steps_done, prompts=len(inputs.prompts))
+            yield session
+    finally:
+        ray.shutdown()
+
+
+def _connect(run: Run, address: str | None) -> None:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if address is not None:
+        ray.init(address=address, namespace=run.submission_id, log_to_driver=False, configure_logging=False)
+        return
+    # our own Ray listens on this machine alone; with its default it would write a token into the user's home folder
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    gpus = 0 if run.spec.cluster.cpu_only else None
+    ray.init(
+        num_cpus=max(run.plan.gpus, os.cpu_count() or 1) if run.spec.cluster.cpu_only else None,
+        num_gpus=gpus,
+        include_dashboard=False,
+        object_store_memory=512 * 2**20,
+        log_to_driver=False,
+        configure_logging=False,
+    )
