@@ -15,6 +15,8 @@ class SharedMemory:
 
     prefix: str
     """Path without the bucket's number, for example /dev/shm/simplerl-tiny-1a2b3-1-slot0-."""
+    readers: tuple[int, ...]
+    """The engines that read along this road: all of the slot's for its sender, its own number for a receiver."""
     timeout: float
     """Seconds to wait for each bucket."""
 
@@ -32,8 +34,8 @@ class Broadcast:
     """gloo or nccl."""
     timeout: float
     """Seconds to wait for each bucket and for the group to form."""
-    forward_prefix: str | None
-    """Where this engine leaves each bucket for the slot's other engines (see SharedMemory); None where it is alone."""
+    forward: SharedMemory | None
+    """Where this engine leaves each bucket for the slot's other engines; None where it is alone, and for the sender."""
 
 
 Receiver = SharedMemory | Broadcast

@@ -1,0 +1,99 @@
+"""Where the processes of a run live: the plan's slots on Ray's nodes.
+
+One placement group holds a bundle a node, with all GPUs (or, where CPUs stand for them, all CPUs) that the plan gives
+that node. Ranks and engines are actors in the bundle of their slot which ask for nothing themselves: several share a
+GPU, and Ray could not divide it as the plan does.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.plan import Plan, Slot
+
+ENGINE_CONCURRENCY = 8
+"""Calls that an engine answers at once: one that waits for responses must not hold up the others."""
+_ON_CPU = {
+    "DS_ACCELERATOR": "cpu",
+    "OMP_NUM_THREADS": "1",
+    "TORCH_COMPILE_DISABLE": "1",  # pods have no compiler
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else every engine would take the first core
+}
+_ALWAYS = {
+    "HF_HUB_OFFLINE": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray hides all GPUs from an actor that asks for none
+    "TOKENIZERS_PARALLELISM": "false",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+
+
+def bundles(plan: Plan, cpu_only: bool) -> Sequence[Mapping[str, float]]:
+    """What is reserved on each node: exactly what a worker pod of the plan offers."""
+    return [{_resource(cpu_only): float(plan.gpus_per_node)} for _ in range(plan.nodes)]
+
+
+def strategy(plan: Plan, one_machine: bool) -> str:
+    """How Ray spreads the bundles: each on a node of its own, but packed where one machine stands for all nodes."""
+    return "STRICT_SPREAD" if plan.nodes > 1 and not one_machine else "PACK"
+
+
+async def reserve(plan: Plan, cpu_only: bool, timeout: float, one_machine: bool = False) -> PlacementGroup:
+    """Reserves the plan's nodes.
+
+    Raises TrainerFailure(PlacementTimeout) after `timeout` seconds, which says what was wanted and what there is.
+    """
+    group = placement_group([dict(b) for b in bundles(plan, cpu_only)], strategy=strategy(plan, one_machine))
+    try:
+        await asyncio.wait_for(_answer(group.ready()), timeout)
+    except TimeoutError as error:
+        offered = [n["Resources"] for n in ray.nodes() if n["Alive"]]
+        remove_placement_group(group)
+        raise TrainerFailure(FailureReason.PLACEMENT_TIMEOUT, missing(plan, cpu_only, offered, timeout)) from error
+    return group
+
+
+def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], timeout: float) -> str:
+    """The sentence for a cluster that does not offer the plan's nodes; `offered` are the resources of Ray's nodes."""
+    name = _resource(cpu_only)
+    amounts = sorted((n.get(name, 0.0) for n in offered), reverse=True)
+    nodes = ", ".join(f"{name}:{a:g}" for a in amounts if a) or f"no node with a {name}"
+    return (
+        f"the run wanted {plan.nodes} x {name}:{plan.gpus_per_node} and the cluster did not offer it within "
+        f"{timeout:.0f} s; it has {nodes}: wait for its pods, or lower cluster.gpus"
+    )
+
+
+def options(slot: Slot, group: PlacementGroup, cpu_only: bool) -> dict[str, Any]:
+    """Ray's options for an actor that lives in a slot."""
+    return {
+        "num_cpus": 0,
+        "num_gpus": 0,
+        "max_restarts": 0,  # a rank or engine that comes back has lost its state
+        "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=slot.node),
+        "runtime_env": {"env_vars": environment(slot, cpu_only)},
+    }
+
+
+def engine_options(slot: Slot, group: PlacementGroup, cpu_only: bool) -> dict[str, Any]:
+    """Ray's options for an engine that lives in a slot."""
+    return options(slot, group, cpu_only) | {"max_concurrency": ENGINE_CONCURRENCY}
+
+
+def environment(slot: Slot, cpu_only: bool) -> dict[str, str]:
+    """Environment of a rank or engine: its slot's GPU alone, and what its libraries must know at their import."""
+    return {**_ALWAYS, **(_ON_CPU if cpu_only else {"CUDA_VISIBLE_DEVICES": str(slot.gpu)})}
+
+
+def _resource(cpu_only: bool) -> str:
+    return "CPU" if cpu_only else "GPU"
+
+
+async def _answer(ref: Any) -> Any:
+    return await ref

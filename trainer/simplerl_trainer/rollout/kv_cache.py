@@ -1,0 +1,47 @@
+"""Bytes of an engine's KV cache."""
+
+import json
+from pathlib import Path
+
+MIB, GIB = 2**20, 2**30
+SMALLEST, LARGEST = 64 * MIB, GIB
+"""Bounds on CPU, where the cache takes memory from the pod."""
+CPU_BLOCK = 128
+"""Tokens of a block: vLLM's default on CPU."""
+CUDA_WORKSPACE = 4 * GIB
+"""Left for activations, logits and CUDA graphs of one engine."""
+
+
+def bytes_per_token(model_folder: str, element_size: int) -> int:
+    """Bytes that one token takes in the cache of all layers.
+
+    Raises OSError where the folder has no config.json.
+    """
+    config = json.loads((Path(model_folder) / "config.json").read_text(encoding="utf-8"))
+    heads = config["num_attention_heads"]
+    head_dim = config.get("head_dim") or config["hidden_size"] // heads
+    kv_heads = config.get("num_key_value_heads") or heads
+    return 2 * config["num_hidden_layers"] * kv_heads * head_dim * element_size
+
+
+def on_cpu(token_bytes: int, max_num_seqs: int, max_model_len: int) -> int:
+    """Room for max_num_seqs sequences of full length, 64 MiB to 1 GiB; one sequence always fits."""
+    blocks = -(-max_model_len // CPU_BLOCK)
+    sequence = blocks * CPU_BLOCK * token_bytes
+    spare = CPU_BLOCK * token_bytes  # vLLM keeps one block for itself
+    return max(sequence + spare, min(max(max_num_seqs * sequence + spare, SMALLEST), LARGEST))
+
+
+def on_cuda(total: int, share: float, weights: int) -> int:
+    """What an engine's share of a GPU of `total` bytes leaves beside its weights and workspace.
+
+    Raises ValueError where nothing is left.
+    """
+    room = int(total * share) - weights - CUDA_WORKSPACE
+    if room <= 0:
+        raise ValueError(
+            f"an engine's share of {total * share / GIB:.1f} GiB of GPU memory does not hold its weights of "
+            f"{weights / GIB:.1f} GiB and {CUDA_WORKSPACE / GIB:.0f} GiB of workspace: raise "
+            "rollout.gpuMemoryUtilization or lower rollout.enginesPerGpu"
+        )
+    return room

@@ -1,0 +1,318 @@
+"""A rollout engine on vLLM: one process, its step loop on a thread of its own.
+
+Only that thread touches vLLM. Other threads leave it commands and take finished responses, so a call costs them a
+queue's put, however long a step takes:
+
+    submit, abort, load, sleep, wake ──commands──▶ step loop ──finished──▶ finished(wait)
+"""
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer.rollout import kv_cache
+from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
+from simplerl_trainer.samples import Finish
+from simplerl_trainer.weights.buckets import Bucket
+from simplerl_trainer.weights.road import Receiver
+
+VERIFY = "SIMPLERL_VERIFY_WEIGHTS"
+"""Environment: 1 compares checksums after every load."""
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 2.0
+"""vLLM raises lower ones to the lowest, which the ranks would not know of, and refuses higher ones."""
+_EXTENSION = "simplerl_trainer.rollout.worker_extension.WorkerExtension"
+_FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH}
+
+
+class VllmEngine:
+    """Implements simplerl_trainer.rollout.protocol.Engine on vLLM 0.26 to 0.32, on CPU and CUDA."""
+
+    def __init__(self) -> None:
+        self._commands: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()  # guards the five below
+        self._open: dict[int, Request] = {}
+        self._finished: list[Finished] = []
+        self._error: BaseException | None = None
+        self._version = 0
+        self._aborts = 0
+        self._setup: EngineSetup | None = None
+        self._llm: Any = None
+        self._thread = threading.Thread(target=self._loop, name="vllm-steps", daemon=True)
+
+    def start(self, setup: EngineSetup) -> dict[str, str]:
+        """Loads the model; returns versions.
+
+        Raises TrainerFailure(RolloutOutOfMemory) where the weights or the KV cache do not fit.
+        """
+        if self._setup is not None:
+            raise RuntimeError("the engine is started already")
+        self._setup = setup
+        self._thread.start()
+        versions: dict[str, str] = self._call(lambda: self._build(setup))
+        return versions
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Queues requests; returns at once.
+
+        Raises ValueError where a request is longer than the engine's max_model_len, its id is in use, or vLLM would
+        not take its temperature as it is.
+        """
+        assert self._setup is not None, "the engine is not started"
+        for r in requests:
+            _check(r, self._setup.max_model_len)
+        calls = [_vllm_request(r, self._setup.stop_token_ids) for r in requests]
+        with self._changed:
+            self._check_error()
+            ids = [r.id for r in requests]
+            used = [i for i in ids if i in self._open]
+            if used or len(set(ids)) < len(ids):
+                raise ValueError(f"request id {(used or ids)[0]} is in use: every open request needs an id of its own")
+            self._open.update((r.id, r) for r in requests)
+        self._leave(lambda: self._add(calls))
+
+    def finished(self, wait: float) -> list[Finished]:
+        """Responses that finished since the last call; waits up to `wait` seconds for the first, or for an abort.
+
+        Raises what ended the step loop, for example TrainerFailure(RolloutOutOfMemory).
+        """
+        with self._changed:
+            aborts = self._aborts
+            self._changed.wait_for(lambda: self._finished or self._error or self._aborts != aborts, wait)
+            self._check_error()
+            taken, self._finished = self._finished, []
+            return taken
+
+    def abort(self, ids: Sequence[int]) -> None:
+        """Forgets requests that have not finished."""
+        self._call(lambda: self._abort(ids))
+
+    def sleep(self) -> None:
+        """Gives its GPU memory back (level 2: weights are dropped); nothing on CPU."""
+        self._refuse_open("sleep")
+        if not self._on_cpu():
+            self._call(lambda: self._llm.sleep(level=2))
+
+    def wake(self, tags: Sequence[str]) -> None:
+        """Takes memory again for `weights`, then for `kv_cache`; nothing on CPU."""
+        if not self._on_cpu():
+            self._call(lambda: self._llm.wake_up(tags=list(tags)))
+
+    def load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
+        """Takes over the ranks' weights and drops the prefix cache; returns the number of parameters loaded.
+
+        Raises TrainerFailure(WeightSyncFailed) where requests are open, a bucket does not come, or a parameter is not
+        loaded; the engine is of no use then.
+        """
+        self._refuse_open(f"load weights version {version}")
+        count: int = self._call(lambda: self._load(receiver, buckets, version))
+        return count
+
+    def version(self) -> int:
+        """Version of the weights that it draws from; 0 is the model folder's."""
+        with self._changed:
+            return self._version
+
+    def stop(self) -> None:
+        """Ends the step loop and frees the model."""
+        self._commands.put(None)
+        self._thread.join(timeout=30)
+
+    def _on_cpu(self) -> bool:
+        return self._setup is not None and self._setup.cpu_only
+
+    def _refuse_open(self, what: str) -> None:
+        with self._changed:
+            if self._open:
+                raise TrainerFailure(
+                    FailureReason.WEIGHT_SYNC_FAILED,
+                    f"the engine cannot {what} while {len(self._open)} requests are unfinished: let them finish or "
+                    "abort them",
+                )
+
+    def _check_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _leave(self, command: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._commands.put((command, future))
+        return future
+
+    def _call(self, command: Callable[[], Any]) -> Any:
+        """Runs on the step loop's thread; the driver bounds the wait."""
+        with self._changed:
+            self._check_error()
+        return self._leave(command).result()
+
+    # Below: on the step loop's thread only.
+
+    def _loop(self) -> None:
+        try:
+            while self._run_commands():
+                if self._llm is not None and self._llm.has_unfinished_requests():
+                    self._deliver(self._llm.step())
+        except BaseException as error:  # noqa: BLE001 - every end of this thread is raised again by the next call
+            with self._changed:
+                self._error = _named(error, "drawing samples")
+                self._changed.notify_all()
+            self._refuse_commands()
+        finally:
+            if self._llm is not None:
+                self._llm.engine_core.shutdown()
+                self._llm = None
+
+    def _run_commands(self) -> bool:
+        """Runs what was left, waiting where there is nothing to draw; False ends the loop."""
+        while True:
+            idle = self._llm is None or not self._llm.has_unfinished_requests()
+            try:
+                left = self._commands.get(block=idle)
+            except queue.Empty:
+                return True
+            if left is None:
+                return False
+            command, future = left
+            try:
+                future.set_result(command())
+            except Exception as error:  # noqa: BLE001 - it is raised where the command came from
+                named = _named(error, "serving a call")
+                future.set_exception(named)
+                with self._changed:
+                    self._error = named  # a command that failed leaves vLLM in an unknown state
+                    self._changed.notify_all()
+
+    def _refuse_commands(self) -> None:
+        while True:
+            left = self._commands.get()
+            if left is None:
+                return
+            left[1].set_exception(self._error)
+
+    def _build(self, setup: EngineSetup) -> dict[str, str]:
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # the model lives in this process
+        if setup.cpu_only:
+            torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        import vllm
+
+        # Model Runner V2 is asserted here for CUDA, once the images for it are measured.
+        self._llm = vllm.LLMEngine.from_engine_args(
+            vllm.EngineArgs(
+                model=setup.model_folder,
+                skip_tokenizer_init=True,
+                dtype="bfloat16" if setup.bf16 else "float32",
+                seed=setup.seed,
+                max_model_len=setup.max_model_len,
+                max_num_seqs=min(setup.max_num_seqs, setup.max_num_batched_tokens),
+                max_num_batched_tokens=setup.max_num_batched_tokens,
+                enforce_eager=setup.cpu_only,
+                kv_cache_memory_bytes=_kv_cache_bytes(setup),
+                generation_config="vllm",  # the model folder's generation_config must not reach the sampling
+                logprobs_mode="processed_logprobs",
+                enable_sleep_mode=not setup.cpu_only,
+                worker_extension_cls=_EXTENSION,
+                disable_log_stats=True,
+            )
+        )
+        return {"vllm": vllm.__version__, "torch": torch.__version__}
+
+    def _add(self, calls: Sequence[tuple[str, Any, Any]]) -> None:
+        for call in calls:
+            self._llm.add_request(*call)
+
+    def _deliver(self, outputs: Sequence[Any]) -> None:
+        with self._changed:
+            for output in outputs:
+                (drawn,) = output.outputs
+                request = self._open.pop(int(output.request_id), None)
+                if request is not None and drawn.finish_reason in _FINISH:
+                    self._finished.append(_finished(request, drawn, self._version))
+            if self._finished:
+                self._changed.notify_all()
+
+    def _abort(self, ids: Sequence[int]) -> None:
+        with self._changed:
+            known = [i for i in ids if self._open.pop(i, None) is not None]
+            self._aborts += 1
+            self._changed.notify_all()
+        self._llm.abort_request([str(i) for i in known])
+
+    def _load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
+        check_values = os.environ.get(VERIFY) == "1"
+        (count,) = self._llm.collective_rpc("load_from_ranks", args=(receiver, buckets, check_values))
+        if not self._llm.reset_prefix_cache():
+            raise TrainerFailure(
+                FailureReason.WEIGHT_SYNC_FAILED,
+                f"vLLM did not drop its prefix cache, which holds the weights before version {version}",
+            )
+        with self._changed:
+            self._version = version
+        return int(count)
+
+
+def _check(request: Request, max_model_len: int) -> None:
+    if len(request.prompt_ids) + request.max_new_tokens > max_model_len:
+        raise ValueError(
+            f"request {request.id} has a prompt of {len(request.prompt_ids)} tokens and asks for "
+            f"{request.max_new_tokens}: the engine holds {max_model_len} in all"
+        )
+    if request.temperature != 0 and not LOWEST_TEMPERATURE <= request.temperature <= HIGHEST_TEMPERATURE:
+        raise ValueError(
+            f"request {request.id} has temperature {request.temperature}: vLLM draws at 0, or "
+            f"{LOWEST_TEMPERATURE} to {HIGHEST_TEMPERATURE}"
+        )
+
+
+def _vllm_request(request: Request, stop_token_ids: Sequence[int]) -> tuple[str, Any, Any]:
+    """Arguments of LLMEngine.add_request."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    params = SamplingParams(
+        temperature=request.temperature,
+        seed=request.seed,
+        max_tokens=request.max_new_tokens,
+        stop_token_ids=list(stop_token_ids),
+        ignore_eos=True,  # the setup names every end-of-sequence id
+        logprobs=0 if request.logprobs else None,  # 0: of the drawn token alone
+        detokenize=False,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+    )
+    return str(request.id), {"prompt_token_ids": list(request.prompt_ids)}, params
+
+
+def _finished(request: Request, drawn: Any, version: int) -> Finished:
+    ids = tuple(drawn.token_ids)
+    logprobs = None
+    if request.logprobs:
+        logprobs = tuple(of[i].logprob for i, of in zip(ids, drawn.logprobs, strict=True))
+    return Finished(request.id, ids, _FINISH[drawn.finish_reason], logprobs, version)
+
+
+def _kv_cache_bytes(setup: EngineSetup) -> int:
+    token_bytes = kv_cache.bytes_per_token(setup.model_folder, 2 if setup.bf16 else 4)
+    if setup.cpu_only:
+        return kv_cache.on_cpu(token_bytes, setup.max_num_seqs, setup.max_model_len)
+    weights = sum(f.stat().st_size for f in Path(setup.model_folder).glob("*.safetensors"))
+    total = torch.cuda.get_device_properties(0).total_memory
+    return kv_cache.on_cuda(total, setup.gpu_memory_share, weights)
+
+
+def _named(error: BaseException, doing: str) -> BaseException:
+    """The error as the driver should see it: memory has a reason of its own."""
+    text = str(error)
+    out_of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        sign in text for sign in ("DefaultCPUAllocator", "CUDA out of memory", "KV cache is needed")
+    )
+    if out_of_memory and not isinstance(error, TrainerFailure):
+        first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+        return TrainerFailure(
+            FailureReason.ROLLOUT_OUT_OF_MEMORY, f"the engine ran out of memory while {doing}: {first_line}"
+        )
+    return error

@@ -1,0 +1,80 @@
+"""What vLLM's worker learns for a weight sync (vLLM's worker_extension_cls); called by collective_rpc."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer.rollout import fused, verify
+from simplerl_trainer.weights.buckets import Bucket
+from simplerl_trainer.weights.receive import receive
+from simplerl_trainer.weights.road import Receiver
+
+
+class WorkerExtension:
+    """Mixed into vLLM's worker class, whose `model_runner` and `device` it uses."""
+
+    model_runner: Any
+    device: torch.device
+
+    def load_from_ranks(self, receiver: Receiver, buckets: Sequence[Bucket], check_values: bool) -> int:
+        """Loads every parameter from the ranks by one layerwise reload; returns their number.
+
+        `check_values` compares checksums of what came with what the model then computes with. Raises
+        TrainerFailure(WeightSyncFailed) where a parameter is missing, unknown, not loaded or different.
+        """
+        model = self.model_runner.get_model()
+        _check_names({p.name for b in buckets for p in b.parameters}, fused.wanted(model))
+        tied = fused.is_tied(model)  # asked now: while it reloads, vLLM holds the two apart
+        came: dict[str, verify.Arrived] = {}
+        dtype = self.model_runner.model_config.dtype
+
+        def tensors() -> Iterator[tuple[str, torch.Tensor]]:
+            for parameter, tensor in receive(receiver, buckets, self.device):
+                if check_values:
+                    came[parameter.name] = verify.arrived(tensor, dtype)
+                yield parameter.name, tensor
+                if parameter.name == fused.EMBEDDING and tied:
+                    # On CPU the head multiplies with a packed copy, which stays stale unless it is loaded too.
+                    yield fused.HEAD, tensor
+
+        not_loaded = {name for name, _ in model.named_parameters()} - self._reload(model, tensors())
+        if not_loaded:
+            raise _failed(f"vLLM did not load {_listed(not_loaded)}")
+        different = verify.differences(model, came) if check_values else set()
+        if different:
+            raise _failed(f"vLLM does not compute with what the ranks sent of {_listed(different)}")
+        return sum(len(b.parameters) for b in buckets)
+
+    def _reload(self, model: Any, tensors: Iterator[tuple[str, torch.Tensor]]) -> set[str]:
+        """Names of vLLM's parameters that were loaded; its reload_weights only logs those that were not."""
+        loaded: set[str] = set()
+        load_weights = model.load_weights
+
+        def recording(weights: Iterator[tuple[str, torch.Tensor]]) -> set[str]:
+            loaded.update(load_weights(weights))
+            return loaded
+
+        model.load_weights = recording
+        try:
+            self.model_runner.reload_weights(weights_iterator=tensors)
+        finally:
+            del model.load_weights
+        return loaded
+
+
+def _check_names(given: set[str], wanted: set[str]) -> None:
+    if wanted - given:
+        raise _failed(f"the ranks do not send {_listed(wanted - given)}, which the engine's model has")
+    if given - wanted:
+        raise _failed(f"the ranks send {_listed(given - wanted)}, which the engine's model does not have")
+
+
+def _listed(names: set[str]) -> str:
+    first = sorted(names)[:3]
+    return ", ".join(first) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _failed(message: str) -> TrainerFailure:
+    return TrainerFailure(FailureReason.WEIGHT_SYNC_FAILED, message)

@@ -1,0 +1,84 @@
+"""Which road each rank and each engine uses, decided from the slots."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from simplerl_api.plan import Slot
+from simplerl_trainer.weights.road import Broadcast, Receiver, Sender, SharedMemory
+
+FOLDER = "/dev/shm"
+
+
+@dataclass(frozen=True, slots=True)
+class Roads:
+    """The roads of a run."""
+
+    senders: Mapping[int, Sender]
+    """By rank; a rank that only gathers has a sender without roads."""
+    receivers: Mapping[int, Receiver]
+    """By engine."""
+
+
+def prefix(run: str, slot: int | None = None) -> str:
+    """Where the buckets of a run, or of one of its slots, lie."""
+    start = f"{FOLDER}/simplerl-{run}-"
+    return start if slot is None else f"{start}slot{slot}-"
+
+
+def roads(
+    slots: Sequence[Slot],
+    *,
+    run: str,
+    address: str,
+    port: int,
+    cpu_only: bool,
+    timeout: float,
+    engines: Collection[int] | None = None,
+) -> Roads:
+    """The roads between the ranks and engines of `slots`.
+
+    `run` is unique among the runs that share a machine; `address` and `port` are rank 0's, the port a free one;
+    `timeout` is the seconds that one bucket may take; `engines` are those that live, by default all. Weights reach each
+    slot once: from its own rank through shared memory, or by a broadcast to its first engine, which passes them on.
+    """
+    living = {s.index: tuple(e for e in s.engines if engines is None or e in engines) for s in slots}
+    senders = {
+        s.rank: Sender(broadcast=None, shared_memory=_shared(run, s.index, living[s.index], timeout))
+        for s in slots
+        if s.rank is not None
+    }
+    receivers: dict[int, Receiver] = {
+        e: SharedMemory(prefix(run, s.index), (e,), timeout) for s in slots for e in living[s.index]
+    }
+    far = [s for s in slots if s.rank is None and living[s.index]]
+    if far:
+        backend = "gloo" if cpu_only else "nccl"
+        group = Broadcast(address, port, 0, len(far) + 1, backend, timeout, forward=None)
+        senders[0] = replace(senders[0], broadcast=group)
+        for member, slot in enumerate(far, start=1):
+            first, *others = living[slot.index]
+            receivers[first] = replace(group, rank=member, forward=_shared(run, slot.index, tuple(others), timeout))
+    return Roads(senders, receivers)
+
+
+def for_version(all_roads: Roads, version: int) -> Roads:
+    """The roads of one sync: its files bear the version, so that none is taken for another sync's."""
+
+    def shared(road: SharedMemory | None) -> SharedMemory | None:
+        return replace(road, prefix=f"{road.prefix}v{version}-") if road else None
+
+    def received(road: Receiver) -> Receiver:
+        match road:
+            case SharedMemory(prefix=start):
+                return replace(road, prefix=f"{start}v{version}-")
+            case Broadcast(forward=forward):
+                return replace(road, forward=shared(forward))
+
+    return Roads(
+        {r: replace(s, shared_memory=shared(s.shared_memory)) for r, s in all_roads.senders.items()},
+        {e: received(r) for e, r in all_roads.receivers.items()},
+    )
+
+
+def _shared(run: str, slot: int, readers: tuple[int, ...], timeout: float) -> SharedMemory | None:
+    return SharedMemory(prefix(run, slot), readers, timeout) if readers else None

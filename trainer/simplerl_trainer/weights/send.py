@@ -1,0 +1,29 @@
+"""The sending side of a sync, in a rank's process."""
+
+from collections.abc import Iterator
+
+import torch
+
+from simplerl_trainer.weights import shared_memory, transport
+from simplerl_trainer.weights.road import Sender
+
+
+def send(sender: Sender, flat_buckets: Iterator[torch.Tensor]) -> None:
+    """Sends each bucket's flat tensor [numel] along the sender's roads as it is gathered; returns when all are read.
+
+    A sender without roads drains `flat_buckets` all the same, since gathering is a collective of all ranks. Raises
+    TrainerFailure(WeightSyncFailed) where a peer does not take a bucket in time; nothing is left in /dev/shm then.
+    """
+    road = sender.shared_memory
+    writer = shared_memory.Writer(road) if road else None
+    try:
+        for number, flat in enumerate(flat_buckets):
+            if writer:
+                writer.write(flat)
+            if sender.broadcast:
+                transport.broadcast(sender.broadcast, flat, number)
+        if writer:
+            writer.finish()
+    finally:
+        if road:
+            shared_memory.remove(road.prefix)
