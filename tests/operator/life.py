@@ -1,0 +1,74 @@
+"""A job's life as a test leads it: apply, pods ready, driver started."""
+
+from typing import Any
+
+from tests.operator import documents
+from tests.operator.control_plane import ControlPlane, eventually
+from tests.operator.heads import Heads, StandIn
+from tests.operator.kuberay import Cluster
+
+JOBS = "/apis/simplerl.io/v1alpha1/namespaces"
+
+
+class Life:
+    """One job."""
+
+    def __init__(self, plane: ControlPlane, heads: Heads, namespace: str, name: str = "tiny", **sections: Any) -> None:
+        self.plane = plane
+        self.heads = heads
+        self.namespace = namespace
+        self.name = name
+        self.path = f"{JOBS}/{namespace}/simplerljobs/{name}"
+        self.created = plane.apply(self.path, documents.job(name, namespace, **sections))
+        self.uid = self.created["metadata"]["uid"]
+
+    @property
+    def cluster_name(self) -> str:
+        return f"{self.name}-{self.uid.replace('-', '')[:5]}-1"
+
+    @property
+    def head(self) -> StandIn:
+        return self.heads.head(self.namespace, self.cluster_name)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        document = self.plane.find(self.path)
+        return (document or {}).get("status", {})
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        return next((c for c in self.status.get("conditions", []) if c["type"] == kind), {})
+
+    def cluster(self) -> Cluster:
+        return Cluster(self.plane, self.namespace, self.cluster_name)
+
+    def reaches(self, phase: str, reason: str | None = None, seconds: float = 20.0) -> dict[str, Any]:
+        """Waits until the job stands in a phase for a reason; its status then."""
+
+        def there() -> dict[str, Any] | None:
+            status = self.status
+            ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+            return status if status.get("phase") == phase and reason in (None, ready.get("reason")) else None
+
+        try:
+            return eventually(f"{self.name} to be {phase} {reason or ''}", there, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; status: {self.status}") from None
+
+    def submitted(self) -> Cluster:
+        """Until the driver has been submitted; it says nothing yet."""
+        cluster = self.cluster()
+        self.head.progress = documents.progress(self.cluster_name)
+        cluster.all_ready()
+        self.reaches("Starting", "DriverStarting")
+        return cluster
+
+    def training(self) -> Cluster:
+        """Until the driver trains."""
+        cluster = self.submitted()
+        self.head.say(state="Training", step=0, evaluations=[documents.evaluation("held-out", 0.34, 0.34, 0)])
+        self.reaches("Training", "Training")
+        return cluster
+
+    def events(self) -> list[dict[str, Any]]:
+        found = self.plane.request("GET", f"/api/v1/namespaces/{self.namespace}/events")["items"]
+        return [e for e in found if e["involvedObject"].get("uid") == self.uid]

@@ -1,0 +1,74 @@
+"""The operator as a process of its own, with the rights of the chart."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from tests.operator.control_plane import OPERATOR_TOKEN, ControlPlane, eventually, free_port
+
+ROOT = Path(__file__).parents[2]
+
+
+class OperatorProcess:
+    """Starts, stops and asks `python -m simplerl_operator`."""
+
+    def __init__(self, plane: ControlPlane, folder: Path, head_address: str, **environment: str) -> None:
+        self.port = free_port()
+        self.log = folder / "operator.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("SIMPLERL_", "KUBERNETES_"))},
+            "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in ("crds", "operator")),
+            "KUBECONFIG": str(plane.kubeconfig(OPERATOR_TOKEN)),
+            "OPERATOR_NAMESPACE": "simplerl-system",
+            "SIMPLERL_TRAINER_IMAGE": "registry.example/trainer:1",
+            "SIMPLERL_HEAD_ADDRESS": head_address,
+            "SIMPLERL_HTTP_PORT": str(self.port),
+            "SIMPLERL_FIGURES_SECONDS": "0.2",
+            **environment,
+        }
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "simplerl_operator"], env=self._environment, stdout=log, stderr=log
+            )
+        eventually("the operator", self._healthy, 30)
+
+    def stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(5)
+
+    def kill(self) -> None:
+        """Ends it in the middle of whatever it does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(5)
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def _healthy(self) -> bool:
+        assert self.running, f"the operator ended: {self.log.read_text()[-3000:]}"
+        try:
+            return self.get("/healthz")[0] == 200
+        except OSError:
+            return False

@@ -1,0 +1,22 @@
+"""The built programs of the embedded cluster, and KubeRay's CRD."""
+
+import os
+from pathlib import Path
+
+from hack.cluster import programs
+
+
+def path(binary: str) -> Path:
+    """A built program: in the folder that SIMPLERL_PROGRAMS names, else of hack/cluster, which builds it if need be."""
+    folder = os.environ.get("SIMPLERL_PROGRAMS")
+    if folder:
+        return Path(folder) / binary
+    program = next(p for p in programs.PROGRAMS if binary in p.binaries)
+    if not program.is_built:
+        programs.build(program)
+    return program.built / binary
+
+
+def ray_cluster_crd() -> Path:
+    """KubeRay's own CRD, as its module carries it."""
+    return programs.module_folder(programs.BY_NAME["kuberay"]) / "config/crd/bases/ray.io_rayclusters.yaml"

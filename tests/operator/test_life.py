@@ -1,0 +1,232 @@
+"""The ordinary life of a job, against a real API server."""
+
+import base64
+import json
+
+from tests.operator import documents
+from tests.operator.control_plane import OPERATOR_USER, ControlPlane, eventually
+from tests.operator.heads import Heads
+from tests.operator.life import Life
+from tests.operator.operator_process import OperatorProcess
+
+from simplerl_api.progress import Progress
+from simplerl_api.run import ENTRYPOINT, Run
+
+
+def test_a_job_is_accepted_provisioned_submitted_trained_and_its_cluster_removed(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.cluster()
+    status = life.reaches("Provisioning", "WaitingForPods")
+    assert status["plan"]["nodes"] == 3
+    assert status["plan"]["image"] == "registry.example/trainer:1"
+    assert status["startTime"] == status["attemptStartTime"]
+    assert status["attempt"] == 1
+    assert life.condition("Accepted")["status"] == "True"
+    assert life.condition("Reconciling")["status"] == "True"
+    assert cluster.document["metadata"]["ownerReferences"][0]["uid"] == life.uid
+
+    pods = cluster.make_pods()
+    cluster.ready(pods[0])
+    eventually("the count of ready pods", lambda: life.condition("Ready").get("message") == "1 of 4 pods are ready")
+    life.head.progress = documents.progress(life.cluster_name)
+    for pod in pods[1:]:
+        cluster.ready(pod)
+    cluster.head_ready()
+    status = life.reaches("Starting", "DriverStarting")
+    assert life.head.submissions == [
+        {"entrypoint": ENTRYPOINT, "submission_id": life.cluster_name, "entrypoint_num_cpus": 0}
+    ]
+    assert status["cluster"]["readyWorkers"] == 3
+    assert status["cluster"]["submissionId"] == life.cluster_name
+    assert status["cluster"]["headService"] == f"{life.cluster_name}-head-svc"
+    assert life.condition("ClusterReady")["status"] == "True"
+
+    life.head.say(state="Training", evaluations=[documents.evaluation("held-out", 0.34, 0.34, 0)])
+    status = life.reaches("Training", "Training")
+    assert life.condition("Ready")["status"] == "True"
+    for step in (1, 2, 37):
+        life.head.say(step=step, metrics={"reward": 0.41 + step / 1000, "kl": 5e-7}, etaSeconds=100.0)
+        eventually(f"step {step}", lambda step=step: life.status["training"]["step"] == step)
+    assert life.status["summary"] == {
+        "step": "37/60",
+        "progress": "61%",
+        "reward": "0.45",
+        "eval": "held-out 0.34",
+        "duration": "",
+        "model": "tiny",
+    }
+    assert life.status["training"]["metrics"] == {"kl": 5e-7, "reward": 0.447}
+
+    life.head.say(
+        state="Succeeded",
+        step=60,
+        evaluations=[documents.evaluation("held-out", 0.34, 0.78, 60)],
+        checkpoint={"step": 60, "path": "/checkpoints/x"},
+        model={"path": "/checkpoints/x/model"},
+        versions={"trainer": "0.1.0", "vllm": "0.32.0", "deepspeed": "0.19.8", "ray": "2.60.0", "torch": "2.13.0"},
+    )
+    status = life.reaches("Succeeded", "Completed")
+    assert status["evaluations"][0]["last"] == {"step": 60, "accuracy": 0.78}
+    assert status["evaluations"][0]["first"] == {"step": 0, "accuracy": 0.34}
+    assert status["model"] == {"path": "/checkpoints/x/model"}
+    assert status["versions"]["vllm"] == "0.32.0"
+    assert status["summary"]["duration"]
+    assert status["attempts"] == [
+        {"number": 1, "reason": "Completed", "message": "all 60 steps are done", "lastStep": 60, "terminations": []}
+    ]
+    by_type = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
+    assert by_type == {
+        "Accepted": ("True", "Accepted"),
+        "ClusterReady": ("False", "Released"),
+        "Succeeded": ("True", "Completed"),
+        "Ready": ("True", "Completed"),
+        "Reconciling": ("False", "Completed"),
+        "Stalled": ("False", "Completed"),
+    }
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+    reasons = [e["reason"] for e in sorted(life.events(), key=lambda e: e["metadata"]["resourceVersion"].zfill(12))]
+    assert reasons[:2] == ["NotDurable", "CreatingCluster"]
+    assert reasons[-3:] == ["DriverStarting", "Training", "Completed"]
+    assert len(reasons) == len(set(reasons))
+
+
+def test_the_token_and_the_run_are_what_the_pods_get(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.submitted()
+    core = f"/api/v1/namespaces/{namespace}"
+    secret_name = life.cluster_name.removesuffix("-1")
+    secret = plane.find(f"{core}/secrets/{secret_name}")
+    token = base64.b64decode(secret["data"]["auth_token"]).decode()
+    assert life.head.tokens == {token}
+    assert secret["metadata"]["ownerReferences"][0]["uid"] == life.uid
+    assert cluster.document["spec"]["authOptions"] == {"mode": "token", "secretName": secret_name}
+
+    config_map = plane.find(f"{core}/configmaps/{life.cluster_name}")
+    assert config_map["immutable"] is True
+    run = Run.model_validate_json(config_map["data"]["run.json"])
+    assert run.submission_id == life.cluster_name
+    assert run.plan.engines == 1
+    assert run.output == f"/checkpoints/{namespace}/tiny-{life.uid.replace('-', '')[:8]}"
+    assert json.loads(config_map["data"]["run.json"])["spec"]["model"] == {"tiny": {"seed": 0, "warmupSteps": 300}}
+
+
+def test_a_driver_that_fails_leaves_its_reason_and_last_lines_on_the_object(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.training()
+    life.head.say(
+        state="Failed",
+        step=3,
+        failure={"reason": "NonFinite", "message": "three optimizer steps in a row had infinite gradients"},
+        log=["line 1", "line 2"],
+    )
+    status = life.reaches("Failed", "NonFinite")
+    assert status["failure"] == {
+        "reason": "NonFinite",
+        "message": "three optimizer steps in a row had infinite gradients",
+        "log": "line 1\nline 2",
+    }
+    assert life.condition("Stalled")["status"] == "True"
+    assert status["attempts"][0]["lastStep"] == 3
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+
+
+def test_a_last_document_that_was_not_read_in_time_is_found_in_the_log(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    life.training()
+    last = documents.progress(
+        life.cluster_name,
+        state="Succeeded",
+        step=60,
+        evaluations=[documents.evaluation("held-out", 0.34, 0.8, 60)],
+    )
+    Progress.model_validate(last)
+    life.head.log = "\n".join(
+        [json.dumps({"event": "step", "step": 60}), json.dumps({"event": "final", "progress": last})]
+    )
+    life.head.jobs[life.cluster_name] = {"status": "SUCCEEDED", "message": "", "driver_exit_code": 0}
+    life.head.progress = None
+    status = life.reaches("Succeeded", "Completed")
+    assert status["training"]["step"] == 60
+    assert status["evaluations"][0]["last"]["accuracy"] == 0.8
+
+
+def test_restarting_the_operator_in_the_middle_changes_nothing(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.training()
+    life.head.say(step=5, metrics={"reward": 0.5})
+    eventually("step 5", lambda: life.status["training"]["step"] == 5)
+    before, since = plane.find(life.path), plane.audit_length()
+    life.head.polls = 0
+    operator.kill()
+    operator.start()
+    eventually("the driver to be followed again", lambda: life.head.polls >= 2)
+    life.head.say(step=6, metrics={"reward": 0.6})
+    eventually("step 6", lambda: life.status["training"]["step"] == 6)
+    writes = plane.writes(OPERATOR_USER, since)
+    assert [(w["verb"], w["objectRef"]["resource"], w["objectRef"].get("subresource")) for w in writes] == [
+        ("patch", "simplerljobs", "status")
+    ]
+    after = plane.find(life.path)
+    assert after["status"]["cluster"] == before["status"]["cluster"]
+    assert after["status"]["conditions"] == before["status"]["conditions"]
+    assert cluster.find()["metadata"]["uid"] == cluster.document["metadata"]["uid"]
+    assert len(life.head.submissions) == 1
+
+
+def test_a_job_that_is_being_deleted_releases_its_cluster_and_makes_nothing(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.training()
+    plane.merge(life.path, {"metadata": {"finalizers": ["example.com/somebody-elses"]}})
+    since = plane.audit_length()
+    plane.request("DELETE", life.path)
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+    plane.merge(life.path, {"metadata": {"annotations": {"look": "again"}}})
+    plane.merge(life.path, {"metadata": {"finalizers": None}})
+    eventually("the job to go", lambda: plane.find(life.path) is None)
+    assert {w["verb"] for w in plane.writes(OPERATOR_USER, since)} == {"delete"}
+
+
+def test_a_job_made_again_under_its_name_has_a_cluster_of_its_own(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    first = Life(plane, heads, namespace)
+    first.training()
+    plane.request("DELETE", first.path)
+    eventually("the job to go", lambda: plane.find(first.path) is None)
+    second = Life(plane, heads, namespace)
+    assert second.cluster_name != first.cluster_name
+    second.training()
+
+
+def test_health_and_metrics_are_served(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    life.training()
+    assert operator.get("/healthz") == (200, "ok\n")
+    text = operator.get("/metrics")[1]
+    assert 'simplerl_jobs{phase="Training"}' in text
+    for series in ("simplerl_reconcile_seconds_count", "simplerl_reconcile_errors_total", "simplerl_queue_depth"):
+        assert series in text
+
+
+def test_no_finalizer_and_no_annotation_is_left_on_the_job(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    life.training()
+    metadata = plane.find(life.path)["metadata"]
+    assert "finalizers" not in metadata
+    assert "annotations" not in metadata
