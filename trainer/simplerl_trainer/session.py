@@ -16,6 +16,7 @@ from simplerl_api.run import Run
 from simplerl_trainer import fleet, metrics
 from simplerl_trainer.checkpoints import store
 from simplerl_trainer.clock import Clock
+from simplerl_trainer.data import cursor
 from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.evaluation import evaluate as evaluation
 from simplerl_trainer.fleet import Fleet
@@ -58,6 +59,11 @@ class Session:
     def output(self) -> Path:
         """The run's folder."""
         return Path(self.run.output)
+
+    def take_prompts(self) -> Sequence[Prompt]:
+        """The next step's prompts."""
+        positions, self.cursor = self.cursor.take(self.run.spec.rollout.prompts_per_step)
+        return [self.inputs.prompts[i] for i in positions]
 
     def draw(self, step: int, prompts: Sequence[Prompt]) -> AsyncIterator[Sample]:
         """The step's samples as they finish."""
@@ -150,7 +156,7 @@ class Session:
         folder = await asyncio.to_thread(store.begin, root, step)
         names = await self.ranks.save(str(folder), step)
         state = {
-            "cursor": self.cursor.state(),
+            "cursor": self.cursor.document(),
             "evaluations": [e.document() for e in self.reporter.document().evaluations],
         }
         await asyncio.to_thread(store.finish, folder, step, names, state)
@@ -172,7 +178,7 @@ class Session:
         if newest is not None:
             state = store.state_of(newest)
             await self.ranks.load(str(newest.folder))
-            self.cursor.restore(state["cursor"])
+            self.cursor = cursor.restore(state["cursor"], self.cursor.seed, self.cursor.size)
             self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
             self.reporter.checkpoint(newest.step, str(newest.folder))
             self.steps_done = newest.step
@@ -201,8 +207,8 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
         started = await fleet.start(run, site, inputs.stop_token_ids)
         reporter.versions(started.versions)
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
-            cursor = Cursor(len(inputs.prompts), run.spec.training.seed)
-            session = Session(run, inputs, started, scorer, cursor, reporter, log)
+            start = Cursor(run.spec.training.seed, len(inputs.prompts))
+            session = Session(run, inputs, started, scorer, start, reporter, log)
             await session.resume()
             # also proves the roads before the first rollout
             await session.turn_to_rollout(version=session.steps_done)

@@ -32,8 +32,7 @@ async def train(session: Session) -> None:
         step += 1
         clock = Clock()
         with clock.part("rollout"):
-            prompts = session.cursor.take(session.run.spec.rollout.prompts_per_step)
-            samples, scores = await draw(session, step, [session.inputs.prompts[i] for i in prompts])
+            samples, scores = await draw(session, step, session.take_prompts())
         work = {s.id: trajectory(s, scores[s.id]) for s in samples}
         plan = make_step_plan(
             {i: len(t.prompt_ids) + len(t.response_ids) for i, t in work.items()},
@@ -71,9 +70,7 @@ async def train(session: Session) -> None:
     await session.export()
 
 
-async def draw(
-    session: Session, step: int, prompts: Sequence[Prompt]
-) -> tuple[Sequence[Sample], Mapping[int, Score]]:
+async def draw(session: Session, step: int, prompts: Sequence[Prompt]) -> tuple[Sequence[Sample], Mapping[int, Score]]:
     """The step's samples in the order of their ids, and their scores; early ones are scored while others are drawn."""
     session.reporter.activity("rollout")
     samples: list[Sample] = []
@@ -92,9 +89,7 @@ async def draw(
             waiting = []
     if waiting:
         score(waiting)
-    scores = {
-        sample.id: value for batch, task in scoring for sample, value in zip(batch, await task, strict=True)
-    }
+    scores = {sample.id: value for batch, task in scoring for sample, value in zip(batch, await task, strict=True)}
     return sorted(samples, key=lambda s: s.id), scores
 
 
