@@ -102,6 +102,7 @@ def start(name: str, command: Sequence[str]) -> None:
     """Starts a program in the node unless it runs; its process number is in the node's /run."""
     if runs(name):
         return
+    (places.STATE / f"run/{name}.pid").unlink(missing_ok=True)
     path = f"{places.PROGRAMS}:{packages.SYSTEM_FOLDERS}"
     script = 'echo $$ >"/run/$1.pid"; export PATH="$2"; shift 2; exec "$@"'
     with (places.LOGS / f"{name}.log").open("a") as output:
@@ -109,6 +110,8 @@ def start(name: str, command: Sequence[str]) -> None:
             inside(["bash", "-c", script, "_", name, path, *command]),
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
+    # until then another look would find it absent and start it twice
+    commands.wait_for(f"{name} to start", lambda: bool(pid_inside(name)), 20, every=0.02)
 
 
 def pid_inside(name: str) -> str:

@@ -68,8 +68,8 @@ def test_up_again_keeps_what_runs(stopped: None) -> None:
 def test_up_starts_what_has_died(stopped: None) -> None:
     make("cluster-up")
     pid = node.init_pid()
-    node.stop("kubelet")
-    node.stop("kube-apiserver")
+    for name in ("kubelet", "kube-apiserver", "containerd"):
+        subprocess.run(node.inside(["kill", "-9", node.pid_inside(name)]), check=True, timeout=10)
     make("cluster-up")
     assert node.runs("kubelet")
     assert node.init_pid() == pid
