@@ -99,13 +99,9 @@ class ControlPlane:
 
     def stop(self) -> None:
         for process in reversed(self._running):
-            process.terminate()
+            process.kill()  # nothing of it is kept
         for process in self._running:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(5)
+            process.wait(10)
 
     def kubeconfig(self, token: str) -> Path:
         path = self.folder / f"{token}.kubeconfig"

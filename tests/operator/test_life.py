@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 
 from tests.operator import documents
 from tests.operator.control_plane import OPERATOR_USER, ControlPlane, eventually
@@ -181,6 +182,37 @@ def test_restarting_the_operator_in_the_middle_changes_nothing(
     assert after["status"]["conditions"] == before["status"]["conditions"]
     assert cluster.find()["metadata"]["uid"] == cluster.document["metadata"]["uid"]
     assert len(life.head.submissions) == 1
+
+
+def test_restarting_the_operator_while_pods_are_pending_writes_nothing(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.cluster()
+    pods = cluster.make_pods()
+    cluster.waiting(pods[1], "ErrImagePull", "not found")
+    life.reaches("Provisioning", "ImagePullFailed")
+    operator.kill()
+    since = plane.audit_length()
+    cluster.waiting(pods[1], "ImagePullBackOff", "Back-off pulling image")
+    operator.start()
+    eventually("the operator's first looks", lambda: "simplerl_reconcile_seconds_count 0.0" not in operator.get("/metrics")[1])
+    time.sleep(1)
+    assert plane.writes(OPERATOR_USER, since) == []
+
+
+def test_an_operator_that_dies_between_two_writes_goes_on_where_it_was(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    lives = []
+    for i in range(6):
+        lives.append(Life(plane, heads, namespace, f"job-{i}"))
+        time.sleep(0.02 * i)
+        operator.kill()
+        operator.start()
+    for life in lives:
+        life.training()
+        assert len(life.head.submissions) == 1
 
 
 def test_a_job_that_is_being_deleted_releases_its_cluster_and_makes_nothing(

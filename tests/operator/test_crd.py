@@ -1,0 +1,159 @@
+"""The CRD in a real API server: what `kubectl apply` says of wrong jobs, and what stays fixed once a job has started."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simplerl_api import yaml12
+
+from tests.operator import documents
+from tests.operator.control_plane import ApiRefusal, ControlPlane
+
+ROOT = Path(__file__).parents[2]
+JOBS = "/apis/simplerl.io/v1alpha1/namespaces"
+
+
+def put(document: dict[str, Any], path: str, value: Any) -> None:
+    """Sets a field by its dotted path; None removes it."""
+    *parents, last = path.split(".")
+    for name in parents:
+        document = document[int(name)] if isinstance(document, list) else document.setdefault(name, {})
+    if value is None:
+        del document[last]
+    else:
+        document[last] = value
+
+
+def test_it_is_installed_without_complaint(plane: ControlPlane) -> None:
+    crd = plane.find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/simplerljobs.simplerl.io")
+    conditions = {c["type"]: c["status"] for c in crd["status"]["conditions"]}
+    assert conditions["Established"] == "True"
+    assert "NonStructuralSchema" not in conditions
+
+
+def test_it_is_small_enough_for_client_side_apply() -> None:
+    assert len((ROOT / "crds/simplerljobs.yaml").read_bytes()) < 262144
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_examples_are_accepted(plane: ControlPlane, namespace: str, example: Path) -> None:
+    for document in yaml12.load_all(example.read_text()):
+        if document["kind"] == "SimpleRLJob":
+            document["metadata"].pop("namespace", None)
+            plane.apply(f"{JOBS}/{namespace}/simplerljobs/{document['metadata']['name']}", document)
+
+
+def test_small_numbers_survive(plane: ControlPlane, namespace: str) -> None:
+    document = documents.job("small", namespace)
+    put(document, "spec.training.actor.learningRate", 5e-7)
+    stored = plane.apply(f"{JOBS}/{namespace}/simplerljobs/small", document)
+    assert stored["spec"]["training"]["actor"]["learningRate"] == 5e-7
+
+
+WRONG = [
+    ("a misspelt field", "spec.rolout", {}, 'unknown field "spec.rolout"|field not declared in schema'),
+    ("a misspelt field further down", "spec.rollout.promptPerStep", 3, "field not declared in schema"),
+    ("zero engines", "spec.rollout.engines", 0, r"spec.rollout.engines.*greater than or equal to 1"),
+    ("a text for a number", "spec.cluster.gpus", "3", r"spec.cluster.gpus|expected numeric"),
+    ("a word that is no choice", "spec.training.precision", "FP8", r"spec.training.precision: Unsupported value"),
+    ("two models at once", "spec.model.path", "/models/x", "give exactly one of path, tiny"),
+    ("no model", "spec.model", {}, "give exactly one of path, tiny"),
+    ("no cluster", "spec.cluster", None, "spec.cluster: Required value"),
+    (
+        "a batch that does not divide the samples",
+        "spec.training.trainBatchSize",
+        100,
+        "training.trainBatchSize must divide rollout.promptsPerStep x rollout.samplesPerPrompt",
+    ),
+    (
+        "GPUs that do not fill their nodes",
+        "spec.cluster",
+        {"gpus": 9, "gpusPerNode": 8},
+        "cluster.gpus must be a multiple of cluster.gpusPerNode, or smaller",
+    ),
+    (
+        "no GPU left to roll out",
+        "spec.placement.disaggregated.trainingGpus",
+        3,
+        "placement.disaggregated.trainingGpus must be less than cluster.gpus",
+    ),
+    ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
+def test_wrong_jobs_are_refused_at_apply(
+    plane: ControlPlane, namespace: str, path: str, value: Any, message: str
+) -> None:
+    document = documents.job("wrong", namespace)
+    put(document, path, value)
+    with pytest.raises(ApiRefusal, match=message):
+        plane.apply(f"{JOBS}/{namespace}/simplerljobs/wrong", document)
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 45, "my.job", "1job", "job-"], ids=["too long", "with a dot", "starts with a digit", "ends with a dash"]
+)
+def test_names_that_pods_cannot_bear_are_refused(plane: ControlPlane, namespace: str, name: str) -> None:
+    with pytest.raises(ApiRefusal, match=r"metadata.name must be at most 44 characters|Invalid value"):
+        plane.apply(f"{JOBS}/{namespace}/simplerljobs/{name}", documents.job(name, namespace))
+
+
+def test_the_longest_name_is_accepted(plane: ControlPlane, namespace: str) -> None:
+    name = "a" * 44
+    plane.apply(f"{JOBS}/{namespace}/simplerljobs/{name}", documents.job(name, namespace))
+
+
+CHANGES: list[tuple[str, str, Any]] = [
+    ("steps", "spec.training.steps", 61),
+    ("a setting within the generator's free-form config", "spec.data.train.reasoningGym.config.min_terms", 3),
+    ("a new key within it", "spec.data.train.reasoningGym.config.max_terms", 3),
+    ("a free-form toleration", "spec.cluster.workers", {"tolerations": [{"key": "a", "operator": "Exists"}]}),
+    ("a field that was absent", "spec.rollout.engines", 1),
+    ("a section that was absent", "spec.evaluation", {"datasets": [{"name": "a", "file": "/a.jsonl"}]}),
+    ("a section taken away", "spec.placement", None),
+    ("another member of a union", "spec.model", {"path": "/models/x"}),
+    ("the image", "spec.cluster.image", "another"),
+    ("deadlines", "spec.recovery.stallTimeoutSeconds", 700),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
+def test_the_spec_is_open_before_the_start_and_fixed_after_it(
+    plane: ControlPlane, namespace: str, path: str, value: Any
+) -> None:
+    at = f"{JOBS}/{namespace}/simplerljobs/job"
+    document = documents.job("job", namespace)
+    plane.apply(at, document)
+    changed = copy.deepcopy(document)
+    put(changed, path, value)
+    plane.apply(at, changed)  # open
+    plane.apply(at, document)
+    plane.merge(at + "/status", {"status": {"phase": "Provisioning", "startTime": "2026-01-01T00:00:00Z"}})
+    section = path.split(".")[1]
+    with pytest.raises(ApiRefusal, match=rf"spec\.{section} is fixed once the job has started: delete the job, or create"):
+        plane.apply(at, changed)
+    plane.apply(at, document)  # the same again is no change
+    plane.merge(at, {"metadata": {"labels": {"team": "a"}}})
+
+
+STATUSES: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
+    ("an unknown status field", lambda status: status.update(surprise=1)),
+    ("an unknown phase", lambda status: status.update(phase="Dreaming")),
+]
+
+
+@pytest.mark.parametrize("change", [s[1] for s in STATUSES], ids=[s[0] for s in STATUSES])
+def test_the_status_is_checked_too(
+    plane: ControlPlane, namespace: str, change: Callable[[dict[str, Any]], None]
+) -> None:
+    at = f"{JOBS}/{namespace}/simplerljobs/job"
+    document = documents.job("job", namespace)
+    plane.apply(at, document)
+    status: dict[str, Any] = {"phase": "Pending"}
+    change(status)
+    body = {k: document[k] for k in ("apiVersion", "kind", "metadata")} | {"status": status}
+    with pytest.raises(ApiRefusal):
+        plane.apply(at + "/status", body)

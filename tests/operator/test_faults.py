@@ -1,0 +1,373 @@
+"""What goes wrong in a job's life, and how it is said on the object."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.operator import documents
+from tests.operator.control_plane import OPERATOR_USER, ControlPlane, eventually
+from tests.operator.heads import Heads
+from tests.operator.kuberay import Cluster, condition
+from tests.operator.life import Life
+from tests.operator.operator_process import OperatorProcess
+
+Parts = tuple[ControlPlane, Heads, str]
+
+
+@pytest.fixture
+def parts(plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str) -> Parts:
+    return plane, heads, namespace
+
+
+def claim(plane: ControlPlane, namespace: str, name: str, mode: str) -> None:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    plane.apply(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}", manifest)
+
+
+def refused(life: Life, reason: str) -> str:
+    """The message of a refusal, whose every condition is checked."""
+    status = life.reaches("Pending", reason)
+    for kind, expected in (("Accepted", "False"), ("Ready", "False"), ("Stalled", "True"), ("Reconciling", "False")):
+        assert life.condition(kind)["status"] == expected
+    assert "startTime" not in status
+    return str(life.condition("Accepted")["message"])
+
+
+def test_a_missing_claim_is_named_and_the_job_goes_on_when_it_appears(parts: Parts) -> None:
+    life = Life(*parts, checkpoint={"claimName": "ckpt"})
+    assert refused(life, "ClaimNotFound") == (
+        f"there is no PersistentVolumeClaim ckpt in namespace {life.namespace}: create it"
+    )
+    claim(life.plane, life.namespace, "ckpt", "ReadWriteMany")
+    status = life.reaches("Provisioning")
+    assert status["plan"]["durable"] is True
+    assert life.condition("Accepted")["status"] == "True"
+
+
+def test_a_claim_that_one_node_can_mount_is_refused_for_several(parts: Parts) -> None:
+    claim(parts[0], parts[2], "ckpt", "ReadWriteOnce")
+    life = Life(*parts, checkpoint={"claimName": "ckpt"})
+    assert refused(life, "CheckpointNotShared") == (
+        "checkpoint.claimName is ckpt, a claim of access mode ReadWriteOnce, but the job has 3 worker pods that must "
+        "all write it: use a ReadWriteMany claim, or one worker pod"
+    )
+
+
+def test_missing_volumes_are_named_and_secrets_are_not_read(parts: Parts) -> None:
+    plane, _, namespace = parts
+    core = f"/api/v1/namespaces/{namespace}"
+    volumes = [{"mountPath": "/code", "configMapName": "code"}, {"mountPath": "/keys", "secretName": "keys"}]
+    life = Life(*parts, cluster={**documents.TINY["cluster"], "volumes": volumes})
+    assert refused(life, "ConfigMapNotFound") == f"there is no ConfigMap code in namespace {namespace}: create it"
+    plane.apply(f"{core}/configmaps/code", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}})
+    assert refused(life, "SecretNotFound") == f"there is no Secret keys in namespace {namespace}: create it"
+    assert plane.find(f"{core}/secrets/keys") is None, "the question for it must not make it"
+    plane.apply(f"{core}/secrets/keys", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}})
+    life.reaches("Provisioning")
+
+
+def test_an_impossible_plan_is_refused_with_what_would_fit_and_stays_editable(parts: Parts) -> None:
+    life = Life(*parts, training={"steps": 3, "trainBatchSize": 128, "maxTokensPerMicroBatch": 100})
+    assert refused(life, "InvalidSpec") == (
+        "spec.training.maxTokensPerMicroBatch is 100, too small for one sample of data.maxPromptTokens 1024 + "
+        "rollout.sampling.maxNewTokens 8: use at least 1032"
+    )
+    life.plane.merge(life.path, {"spec": {"training": {"maxTokensPerMicroBatch": 2048}}})
+    life.reaches("Provisioning")
+
+
+def test_a_variable_that_would_open_the_lock_is_refused(parts: Parts) -> None:
+    env = [{"name": "RAY_AUTH_MODE", "value": "disabled"}]
+    life = Life(*parts, cluster={**documents.TINY["cluster"], "env": env})
+    assert refused(life, "InvalidSpec") == (
+        "spec.cluster.env[0].name is RAY_AUTH_MODE: the operator sets it, leave it out"
+    )
+
+
+def test_what_the_api_server_says_to_the_pod_template_is_passed_on(parts: Parts) -> None:
+    workers = {"tolerations": [{"key": "gpu", "operater": "Exists"}]}
+    life = Life(*parts, cluster={**documents.TINY["cluster"], "workers": workers})
+    message = refused(life, "ClusterRejected")
+    assert 'unknown field "spec.workerGroupSpecs[0].template.spec.tolerations[0].operater"' in message
+
+
+def test_a_quota_on_ray_clusters_is_passed_on(parts: Parts) -> None:
+    plane, _, namespace = parts
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none"},
+        "spec": {"hard": {"count/rayclusters.ray.io": "0"}},
+    }
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas/none"
+    plane.apply(path, quota)
+    plane.merge(path + "/status", {"status": {"hard": quota["spec"]["hard"], "used": {"count/rayclusters.ray.io": "0"}}})
+    life = Life(*parts)
+    assert "exceeded quota: none, requested: count/rayclusters.ray.io=1" in refused(life, "ClusterRejected")
+
+
+TROUBLES: list[tuple[str, Callable[[Cluster, list[str]], None], str, str]] = [
+    (
+        "an image that does not exist",
+        lambda cluster, pods: cluster.waiting(pods[0], "ErrImagePull", "not found"),
+        "ImagePullFailed",
+        "head pod {cluster}-head: image registry.example/trainer:1 cannot be pulled: not found",
+    ),
+    (
+        "a node that is not there",
+        lambda cluster, pods: cluster.unschedulable(pods[2], "0/3 nodes are available: 3 Insufficient cpu."),
+        "Unschedulable",
+        "3 of 4 pods are placed; worker pod {cluster}-workers-worker-1: 0/3 nodes are available: 3 Insufficient cpu.",
+    ),
+    (
+        "a container that cannot be made",
+        lambda cluster, pods: cluster.waiting(pods[3], "CreateContainerConfigError", "secret \"x\" not found"),
+        "ContainerConfigError",
+        "worker pod {cluster}-workers-worker-2: container ray-worker: CreateContainerConfigError: secret \"x\" not found",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "reason", "message"), [t[1:] for t in TROUBLES], ids=[t[0] for t in TROUBLES])
+def test_trouble_of_the_pods_is_on_the_object_within_seconds(
+    parts: Parts, make: Callable[[Cluster, list[str]], None], reason: str, message: str
+) -> None:
+    life = Life(*parts)
+    cluster = life.cluster()
+    pods = cluster.make_pods()
+    for pod in pods:
+        cluster.set_pod(pod, conditions=[condition("PodScheduled", "True")])
+    make(cluster, pods)
+    life.reaches("Provisioning", reason, seconds=5)
+    assert life.condition("ClusterReady")["message"] == message.format(cluster=cluster.name)
+    assert life.condition("ClusterReady")["reason"] == reason
+    assert [e["type"] for e in life.events() if e["reason"] == reason] == ["Warning"]
+
+
+def test_pods_that_quota_forbids_are_told_in_the_api_servers_words(parts: Parts) -> None:
+    life = Life(*parts)
+    cluster = life.cluster()
+    failure = condition("ReplicaFailure", "True", "FailedCreateWorkerPod", "exceeded quota: team-a")
+    life.plane.merge(cluster.path + "/status", {"status": {"conditions": [failure]}})
+    life.reaches("Provisioning", "PodCreationFailed")
+    assert life.condition("Ready")["message"] == "exceeded quota: team-a"
+
+
+def test_a_cluster_that_kuberay_rejects_surfaces_by_its_event(parts: Parts) -> None:
+    plane, _, namespace = parts
+    life = Life(*parts)
+    cluster = life.cluster()
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": "x-", "namespace": namespace},
+        "involvedObject": {"kind": "RayCluster", "name": cluster.name, "namespace": namespace,
+                           "uid": cluster.document["metadata"]["uid"]},
+        "type": "Warning",
+        "reason": "InvalidRayClusterSpec",
+        "message": "The RayCluster spec is invalid: workers",
+        "lastTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }  # fmt: skip
+    plane.request("POST", f"/api/v1/namespaces/{namespace}/events", event)
+    life.reaches("Provisioning", "ClusterRejected", seconds=25)
+    assert "The RayCluster spec is invalid: workers" in life.condition("Ready")["message"]
+
+
+def test_a_head_that_answers_without_a_token_gets_no_work(parts: Parts) -> None:
+    life = Life(*parts)
+    cluster = life.cluster()
+    life.head.locked = False
+    cluster.all_ready()
+    life.reaches("Failed", "AuthNotEnforced")
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+    assert life.head.submissions == []
+
+
+def test_pods_without_the_token_mode_get_no_work(parts: Parts) -> None:
+    life = Life(*parts)
+    cluster = life.cluster()
+    for pod in cluster.make_pods(auth=False):
+        cluster.ready(pod)
+    cluster.head_ready()
+    status = life.reaches("Failed", "AuthNotEnforced")
+    assert f"RAY_AUTH_MODE of pod {cluster.name}-head is not set" in status["failure"]["message"]
+
+
+def test_a_dashboard_that_comes_late_is_waited_for(parts: Parts) -> None:
+    life = Life(*parts)
+    life.head.up = False
+    life.head.progress = documents.progress(life.cluster_name)
+    life.cluster().all_ready()
+    life.reaches("Provisioning", "ProvingTokenAuth")
+    life.head.up = True
+    life.reaches("Starting", "DriverStarting")
+
+
+def test_a_refused_submission_is_said_and_tried_again(parts: Parts) -> None:
+    life = Life(*parts)
+    life.head.refuse_submission = "No available agent to submit job, please try again later."
+    life.head.progress = documents.progress(life.cluster_name)
+    life.cluster().all_ready()
+    life.reaches("Starting", "SubmissionRefused")
+    assert "No available agent to submit job" in life.condition("Ready")["message"]
+    life.head.refuse_submission = ""
+    life.reaches("Starting", "DriverStarting")
+
+
+def test_nothing_waits_longer_than_the_startup_deadline(parts: Parts) -> None:
+    life = Life(*parts, recovery={"startupDeadlineSeconds": 10})
+    cluster = life.cluster()
+    pods = cluster.make_pods()
+    cluster.unschedulable(pods[0], "0/3 nodes are available.")
+    status = life.reaches("Failed", "StartupDeadlineExceeded", seconds=25)
+    assert status["failure"]["message"] == (
+        "training did not begin within 10 s (spec.recovery.startupDeadlineSeconds): "
+        f"0 of 4 pods are placed; head pod {cluster.name}-head: 0/3 nodes are available."
+    )
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+
+
+def test_a_driver_that_stands_still_is_ended(parts: Parts) -> None:
+    life = Life(*parts, recovery={"stallTimeoutSeconds": 10})
+    cluster = life.training()
+    life.head.say(activity="rollout", lastProgress=time.time())
+    status = life.reaches("Failed", "Stalled", seconds=25)
+    assert status["failure"]["message"] == "nothing moved in rollout for 10 s (spec.recovery.stallTimeoutSeconds)"
+    assert status["failure"]["log"] == "the driver starts"
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+
+
+def head_ends(cluster: Cluster) -> None:
+    cluster.end(f"{cluster.name}-head", 137, "OOMKilled")
+
+
+def head_goes(cluster: Cluster) -> None:
+    cluster.delete_pod(f"{cluster.name}-head")
+
+
+def worker_ends_and_goes(cluster: Cluster) -> None:
+    cluster.end(f"{cluster.name}-workers-worker-1", 137, "OOMKilled")
+    cluster.delete_pod(f"{cluster.name}-workers-worker-1")
+
+
+def worker_goes(cluster: Cluster) -> None:
+    cluster.delete_pod(f"{cluster.name}-workers-worker-1")
+
+
+def cluster_goes(cluster: Cluster) -> None:
+    cluster.plane.request("DELETE", cluster.path)
+
+
+def stopped(life: Life) -> None:
+    life.head.jobs[life.cluster_name]["status"] = "STOPPED"
+    life.head.progress = None
+
+
+def forgotten(life: Life) -> None:
+    life.head.jobs.clear()
+    life.head.progress = None
+
+
+def crashed(life: Life) -> None:
+    life.head.jobs[life.cluster_name] |= {"status": "FAILED", "driver_exit_code": 1, "message": "exit code 1"}
+    life.head.log = "a\nTraceback\nValueError: no\n"
+    life.head.progress = None
+
+
+LOSSES: list[tuple[str, Callable[[Any], None], str, str, list[dict[str, Any]]]] = [
+    (
+        "a head that is killed for memory",
+        head_ends,
+        "HeadLost",
+        "head pod {c}-head ended: container ray-head OOMKilled (exit code 137)",
+        [{"pod": "{c}-head", "container": "ray-head", "exitCode": 137, "reason": "OOMKilled"}],
+    ),
+    ("a head that is deleted", head_goes, "HeadLost", "head pod {c}-head was deleted", []),
+    (
+        "a worker that is killed for memory and then removed",
+        worker_ends_and_goes,
+        "WorkerLost",
+        "worker pod {c}-workers-worker-1 ended: container ray-worker OOMKilled (exit code 137)",
+        [{"pod": "{c}-workers-worker-1", "container": "ray-worker", "exitCode": 137, "reason": "OOMKilled"}],
+    ),
+    ("a worker that is deleted", worker_goes, "WorkerLost", "worker pod {c}-workers-worker-1 was deleted", []),
+    ("a RayCluster that is deleted", cluster_goes, "ClusterLost", "RayCluster {c} was deleted by somebody", []),
+]
+
+
+@pytest.mark.parametrize(
+    ("lose", "reason", "message", "terminations"), [case[1:] for case in LOSSES], ids=[case[0] for case in LOSSES]
+)
+def test_a_loss_ends_the_attempt_with_its_evidence(
+    parts: Parts, lose: Callable[[Cluster], None], reason: str, message: str, terminations: list[dict[str, Any]]
+) -> None:
+    life = Life(*parts)
+    cluster = life.training()
+    lose(cluster)
+    status = life.reaches("Failed", reason)
+    assert status["failure"]["message"] == message.format(c=cluster.name)
+    expected = json.loads(json.dumps(terminations).replace("{c}", cluster.name))
+    assert status["attempts"][0]["terminations"] == expected
+    assert status["failure"]["log"] == "the driver starts"
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+
+
+ENDINGS = [
+    ("a Ray job that somebody stops", stopped, "DriverStopped", "the Ray job {c} was stopped by somebody", "the driver starts"),
+    (
+        "a driver without a last word",
+        crashed,
+        "DriverFailed",
+        "the driver ended with exit code 1 without a last document",
+        "a\nTraceback\nValueError: no",
+    ),
+    (
+        "a Ray job that is forgotten",
+        forgotten,
+        "SubmissionLost",
+        "Ray no longer knows the job {c} submitted to it",
+        "the driver starts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("end", "reason", "message", "log"), [e[1:] for e in ENDINGS], ids=[e[0] for e in ENDINGS])
+def test_rays_word_counts_where_the_driver_is_silent(
+    parts: Parts, end: Callable[[Life], None], reason: str, message: str, log: str
+) -> None:
+    life = Life(*parts)
+    life.training()
+    end(life)
+    status = life.reaches("Failed", reason)
+    assert status["failure"]["message"] == message.format(c=life.cluster_name)
+    assert status["failure"]["log"] == log
+
+
+def test_one_missed_poll_is_no_news(parts: Parts) -> None:
+    life = Life(*parts)
+    life.training()
+    life.head.jobs[life.cluster_name]["status"] = "RUNNING"
+    since, document = life.plane.audit_length(), life.head.progress
+    life.head.progress, life.head.polls = None, 0
+    eventually("a missed poll", lambda: life.head.polls >= 2)
+    assert document is not None
+    life.head.progress = {**document, "step": 9, "sequence": 99}
+    eventually("step 9", lambda: life.status["training"]["step"] == 9)
+    assert len(life.plane.writes(OPERATOR_USER, since)) == 1
+
+
+def test_a_spec_changed_after_the_start_is_refused_and_moves_nothing(parts: Parts) -> None:
+    life = Life(*parts)
+    cluster = life.training()
+    before = cluster.find()["metadata"]["resourceVersion"]
+    with pytest.raises(Exception, match=r"spec\.training is fixed once the job has started"):
+        life.plane.merge(life.path, {"spec": {"training": {"steps": 61}}})
+    assert cluster.find()["metadata"]["resourceVersion"] == before
