@@ -44,29 +44,29 @@ def strategy(plan: Plan, one_machine: bool) -> str:
     return "STRICT_SPREAD" if plan.nodes > 1 and not one_machine else "PACK"
 
 
-async def reserve(plan: Plan, cpu_only: bool, timeout: float, one_machine: bool = False) -> PlacementGroup:
+async def reserve(plan: Plan, cpu_only: bool, seconds: float, one_machine: bool = False) -> PlacementGroup:
     """Reserves the plan's nodes.
 
-    Raises TrainerFailure(PlacementTimeout) after `timeout` seconds, which says what was wanted and what there is.
+    Raises TrainerFailure(PlacementTimeout) after `seconds` seconds, which says what was wanted and what there is.
     """
     group = placement_group([dict(b) for b in bundles(plan, cpu_only)], strategy=strategy(plan, one_machine))
     try:
-        await asyncio.wait_for(_answer(group.ready()), timeout)
+        await asyncio.wait_for(_answer(group.ready()), seconds)
     except TimeoutError as error:
         offered = [n["Resources"] for n in ray.nodes() if n["Alive"]]
         remove_placement_group(group)
-        raise TrainerFailure(FailureReason.PLACEMENT_TIMEOUT, missing(plan, cpu_only, offered, timeout)) from error
+        raise TrainerFailure(FailureReason.PLACEMENT_TIMEOUT, missing(plan, cpu_only, offered, seconds)) from error
     return group
 
 
-def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], timeout: float) -> str:
+def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], seconds: float) -> str:
     """The sentence for a cluster that does not offer the plan's nodes; `offered` are the resources of Ray's nodes."""
     name = _resource(cpu_only)
     amounts = sorted((n.get(name, 0.0) for n in offered), reverse=True)
     nodes = ", ".join(f"{name}:{a:g}" for a in amounts if a) or f"no node with a {name}"
     return (
         f"the run wanted {plan.nodes} x {name}:{plan.gpus_per_node} and the cluster did not offer it within "
-        f"{timeout:.0f} s; it has {nodes}: wait for its pods, or lower cluster.gpus"
+        f"{seconds:.0f} s; it has {nodes}: wait for its pods, or lower cluster.gpus"
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import kv_cache
+from simplerl_trainer.rollout import faults, kv_cache
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.samples import Finish
 from simplerl_trainer.weights.buckets import Bucket
@@ -160,7 +160,7 @@ class VllmEngine:
                     self._deliver(self._llm.step())
         except BaseException as error:  # noqa: BLE001 - every end of this thread is raised again by the next call
             with self._changed:
-                self._error = _named(error, "drawing samples")
+                self._error = faults.named(error, "drawing samples")
                 self._changed.notify_all()
             self._refuse_commands()
         finally:
@@ -182,7 +182,7 @@ class VllmEngine:
             try:
                 future.set_result(command())
             except Exception as error:  # noqa: BLE001 - it is raised where the command came from
-                named = _named(error, "serving a call")
+                named = faults.named(error, "serving a call")
                 future.set_exception(named)
                 with self._changed:
                     self._error = named  # a command that failed leaves vLLM in an unknown state
@@ -302,17 +302,3 @@ def _kv_cache_bytes(setup: EngineSetup) -> int:
     weights = sum(f.stat().st_size for f in Path(setup.model_folder).glob("*.safetensors"))
     total = torch.cuda.get_device_properties(0).total_memory
     return kv_cache.on_cuda(total, setup.gpu_memory_share, weights)
-
-
-def _named(error: BaseException, doing: str) -> BaseException:
-    """The error as the driver should see it: memory has a reason of its own."""
-    text = str(error)
-    out_of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
-        sign in text for sign in ("DefaultCPUAllocator", "CUDA out of memory", "KV cache is needed")
-    )
-    if out_of_memory and not isinstance(error, TrainerFailure):
-        first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
-        return TrainerFailure(
-            FailureReason.ROLLOUT_OUT_OF_MEMORY, f"the engine ran out of memory while {doing}: {first_line}"
-        )
-    return error

@@ -70,7 +70,7 @@ def read(road: SharedMemory, number: int, bucket: Bucket) -> torch.Tensor:
     _wait(
         path.exists,
         road.timeout,
-        f"weight bucket {number} did not come within {road.timeout:.0f} s: the sender of {road.prefix} did not write it",
+        f"the sender of {road.prefix} did not write weight bucket {number} within {road.timeout:.0f} s",
     )
     dtype = getattr(torch, bucket.dtype)
     wanted, got = bucket.numel * dtype.itemsize, path.stat().st_size

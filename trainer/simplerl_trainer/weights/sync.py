@@ -15,13 +15,13 @@ async def sync(
     roads: Roads,
     buckets: Sequence[Bucket],
     version: int,
-    timeout: float,
+    seconds: float,
 ) -> None:
     """Brings the ranks' weights into all engines as `version`.
 
     `ranks` are Ray actors in the order of their numbers, `engines` Ray actors by number: exactly those that `roads`
     serves. Raises TrainerFailure(WeightSyncFailed), which names the rank or engine, where one fails, ends, does not
-    answer within `timeout` seconds or has not loaded every parameter.
+    answer within `seconds` seconds or has not loaded every parameter.
     """
     if set(engines) != set(roads.receivers):
         raise ValueError(f"the roads serve the engines {sorted(roads.receivers)}, not {sorted(engines)}")
@@ -30,7 +30,7 @@ async def sync(
     sends = {f"rank {r}": a.send.remote(own.senders[r], buckets) for r, a in enumerate(ranks)}
     lost = FailureReason.WEIGHT_SYNC_FAILED
     try:
-        results = await answers.within(timeout, f"the sync of weights version {version}", loads | sends, lost)
+        results = await answers.within(seconds, f"the sync of weights version {version}", loads | sends, lost)
     except TrainerFailure as failure:
         raise TrainerFailure(lost, failure.message) from failure
     except RuntimeError as failure:

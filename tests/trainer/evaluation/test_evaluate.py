@@ -1,0 +1,60 @@
+"""Accuracy and counts of an evaluation."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from simplerl_trainer.evaluation.evaluate import CHUNK, Settings, evaluate, summarize
+from simplerl_trainer.rollout.protocol import Finished, Request
+from simplerl_trainer.rollout.seeds import Stream, seed
+from simplerl_trainer.samples import Finish, Prompt, Sample, Score
+
+SETTINGS = Settings(job_seed=7, temperature=1.0, max_new_tokens=8, samples=3)
+
+
+class Drawn:
+    """Stands in the pool's place: every third response is cut."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+
+    async def generate(self, requests: Sequence[Request]) -> AsyncIterator[Finished]:
+        self.asked += requests
+        for r in reversed(requests):
+            await asyncio.sleep(0)
+            yield Finished(r.id, (r.id,), Finish.LENGTH if r.id % 3 == 0 else Finish.STOP, None, 1)
+
+
+def prompts(count: int) -> list[Prompt]:
+    return [Prompt(row=n, question="", answer="", token_ids=(1,)) for n in range(count)]
+
+
+async def judge(samples: Sequence[Sample]) -> Sequence[Score]:
+    assert len(samples) <= CHUNK
+    await asyncio.sleep(0)
+    verdicts = {0: "equal", 1: "different", 2: "no_answer", 3: "timeout"}
+    return [Score(value=0.0, verdict=verdicts[s.id % 4]) for s in samples]
+
+
+async def test_accuracy_is_the_share_of_right_answers_over_all_samples() -> None:
+    pool = Drawn()
+    result = await evaluate(pool, prompts(40), judge, SETTINGS)
+    assert [r.sample.id for r in result.records] == list(range(120))
+    assert all(r.score.verdict == "equal" for r in result.records if r.sample.id % 4 == 0)
+    assert (result.accuracy, result.right, result.no_answer, result.truncated) == (0.25, 30, 30, 40)
+    assert [r.seed for r in pool.asked[:4]] == [seed(7, 0, n // 3, n % 3, Stream.EVALUATION) for n in range(4)]
+    assert not any(r.logprobs for r in pool.asked)
+
+
+async def test_what_the_scorer_raises_ends_the_evaluation() -> None:
+    async def broken(samples: Sequence[Sample]) -> Sequence[Score]:
+        raise RuntimeError("the judges are gone")
+
+    with pytest.raises(RuntimeError, match="the judges are gone"):
+        await evaluate(Drawn(), prompts(40), broken, SETTINGS)
+
+
+def test_without_answers_there_is_no_accuracy() -> None:
+    assert math.isnan(summarize([]).accuracy)

@@ -1,0 +1,91 @@
+"""Which road each rank and engine uses: weights reach each slot once and fan out inside it."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplerl_api.plan import Slot
+from simplerl_trainer.weights.road import Broadcast, Sender, SharedMemory
+from simplerl_trainer.weights.roads import Roads, for_version, prefix, roads
+
+
+def slot(index: int, rank: int | None, *engines: int) -> Slot:
+    return Slot(index=index, node=0, gpu=index, rank=rank, engines=engines)
+
+
+def made(*slots: Slot, engines: list[int] | None = None) -> Roads:
+    return roads(slots, run="r", address="10.0.0.1", port=4000, cpu_only=True, timeout=9.0, engines=engines)
+
+
+def shared(slot: int, *readers: int) -> SharedMemory:
+    return SharedMemory(f"/dev/shm/simplerl-r-slot{slot}-", readers, 9.0)
+
+
+def member(rank: int, size: int, forward: SharedMemory | None = None) -> Broadcast:
+    return Broadcast("10.0.0.1", 4000, rank, size, "gloo", 9.0, forward)
+
+
+@pytest.mark.parametrize(
+    ("roads", "senders", "receivers"),
+    [
+        pytest.param(
+            made(slot(0, 0, 0, 1), slot(1, 1, 2)),
+            {0: Sender(None, shared(0, 0, 1)), 1: Sender(None, shared(1, 2))},
+            {0: shared(0, 0), 1: shared(0, 1), 2: shared(1, 2)},
+            id="colocated: each rank writes for its own slot's engines",
+        ),
+        pytest.param(
+            made(slot(0, 0), slot(1, 1), slot(2, None, 0)),
+            {0: Sender(member(0, 2), None), 1: Sender(None, None)},
+            {0: member(1, 2)},
+            id="disaggregated: rank 0 broadcasts to the only engine",
+        ),
+        pytest.param(
+            made(slot(0, 0), slot(1, None, 0, 1, 2), slot(2, None, 3)),
+            {0: Sender(member(0, 3), None)},
+            {0: member(1, 3, shared(1, 1, 2)), 1: shared(1, 1), 2: shared(1, 2), 3: member(2, 3)},
+            id="disaggregated: a slot's first engine passes buckets on to its others",
+        ),
+        pytest.param(
+            made(slot(0, 0), slot(1, None, 0, 1), slot(2, None, 2), engines=[1]),
+            {0: Sender(member(0, 2), None)},
+            {1: member(1, 2)},
+            id="lost engines have no road, and the next of the slot is its first",
+        ),
+    ],
+)
+def test_roads(roads: Roads, senders: Mapping[int, Sender], receivers: Mapping[int, object]) -> None:
+    assert roads == Roads(senders, receivers)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=6))
+def test_every_engine_is_read_to_once_and_members_of_the_broadcast_are_numbered_through(
+    shapes: list[tuple[bool, int]],
+) -> None:
+    slots, rank, engine = [], 0, 0
+    for index, (trains, count) in enumerate([(True, shapes[0][1]), *shapes[1:]]):
+        slots.append(slot(index, rank if trains else None, *range(engine, engine + count)))
+        rank, engine = rank + trains, engine + count
+    all_roads = made(*slots)
+    assert set(all_roads.receivers) == set(range(engine))
+    assert set(all_roads.senders) == set(range(rank))
+    broadcast = [r for r in all_roads.receivers.values() if isinstance(r, Broadcast)]
+    written = [r for s in all_roads.senders.values() if s.shared_memory for r in s.shared_memory.readers]
+    written += [r for b in broadcast if b.forward for r in b.forward.readers]
+    assert sorted(written) == sorted(e for e, r in all_roads.receivers.items() if isinstance(r, SharedMemory))
+    assert sorted(b.rank for b in broadcast) == list(range(1, len(broadcast) + 1))
+    assert {b.world_size for b in broadcast} <= {len(broadcast) + 1}
+
+
+def test_the_files_of_a_sync_bear_its_version() -> None:
+    own = for_version(made(slot(0, 0, 0), slot(1, None, 1, 2)), 7)
+    start = "/dev/shm/simplerl-r-slot"
+    assert own.senders[0].shared_memory == SharedMemory(f"{start}0-v7-", (0,), 9.0)
+    assert own.receivers[0] == SharedMemory(f"{start}0-v7-", (0,), 9.0)
+    assert own.receivers[1] == member(1, 2, SharedMemory(f"{start}1-v7-", (2,), 9.0))
+
+
+def test_all_files_of_a_run_have_its_prefix() -> None:
+    assert prefix("tiny-1a2b3-1", 4).startswith(prefix("tiny-1a2b3-1"))
