@@ -56,8 +56,8 @@ def broadcast(road: Broadcast, flat: torch.Tensor, number: int) -> None:
         first_line = str(error).strip().splitlines()[0]
         raise TrainerFailure(
             FailureReason.WEIGHT_SYNC_FAILED,
-            f"{_peer(road)} did not {doing} with member {road.rank} of {road.world_size} within {road.timeout:.0f} s: "
-            f"{first_line}",
+            f"{_peer(road)} did not {doing} with member {road.rank} of {road.world_size} (time-out "
+            f"{road.timeout:.0f} s): {first_line}",
         ) from error
 
 
@@ -99,8 +99,9 @@ def _own_address(road: Broadcast) -> str:
     """This machine's address on the way to the sender."""
     if road.rank == SENDER:
         return road.address
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((road.address, road.port))  # sends nothing
+    family, kind, _, _, address = socket.getaddrinfo(road.address, road.port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)  # sends nothing
         return str(probe.getsockname()[0])
 
 
