@@ -3,6 +3,10 @@
 import json
 from pathlib import Path
 
+import torch
+
+from simplerl_trainer.rollout.protocol import EngineSetup
+
 MIB, GIB = 2**20, 2**30
 SMALLEST, LARGEST = 64 * MIB, GIB
 """Bounds on CPU, where the cache takes memory from the pod."""
@@ -10,6 +14,15 @@ CPU_BLOCK = 128
 """Tokens of a block: vLLM's default on CPU."""
 CUDA_WORKSPACE = 4 * GIB
 """Left for activations, logits and CUDA graphs of one engine."""
+
+
+def budget(setup: EngineSetup) -> int:
+    """Bytes for the engine's KV cache, from its model's config and its limits."""
+    token_bytes = bytes_per_token(setup.model_folder, 2 if setup.bf16 else 4)
+    if setup.cpu_only:
+        return on_cpu(token_bytes, setup.max_num_seqs, setup.max_model_len)
+    weights = sum(f.stat().st_size for f in Path(setup.model_folder).glob("*.safetensors"))
+    return on_cuda(torch.cuda.get_device_properties(0).total_memory, setup.gpu_memory_share, weights)
 
 
 def bytes_per_token(model_folder: str, element_size: int) -> int:

@@ -11,24 +11,19 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import faults, kv_cache
+from simplerl_trainer.rollout import faults, kv_cache, vllm_requests
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
-from simplerl_trainer.samples import Finish
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.road import Receiver
 
 VERIFY = "SIMPLERL_VERIFY_WEIGHTS"
 """Environment: 1 compares checksums after every load."""
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 2.0
-"""vLLM raises lower ones to the lowest, which the ranks would not know of, and refuses higher ones."""
 _EXTENSION = "simplerl_trainer.rollout.worker_extension.WorkerExtension"
-_FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH}
 
 
 class VllmEngine:
@@ -66,8 +61,8 @@ class VllmEngine:
         """
         assert self._setup is not None, "the engine is not started"
         for r in requests:
-            _check(r, self._setup.max_model_len)
-        calls = [_vllm_request(r, self._setup.stop_token_ids) for r in requests]
+            vllm_requests.check(r, self._setup.max_model_len)
+        calls = [vllm_requests.to_vllm(r, self._setup.stop_token_ids) for r in requests]
         with self._changed:
             self._check_error()
             ids = [r.id for r in requests]
@@ -212,7 +207,7 @@ class VllmEngine:
                 max_num_seqs=min(setup.max_num_seqs, setup.max_num_batched_tokens),
                 max_num_batched_tokens=setup.max_num_batched_tokens,
                 enforce_eager=setup.cpu_only,
-                kv_cache_memory_bytes=_kv_cache_bytes(setup),
+                kv_cache_memory_bytes=kv_cache.budget(setup),
                 generation_config="vllm",  # the model folder's generation_config must not reach the sampling
                 logprobs_mode="processed_logprobs",
                 enable_sleep_mode=not setup.cpu_only,
@@ -231,8 +226,8 @@ class VllmEngine:
             for output in outputs:
                 (drawn,) = output.outputs
                 request = self._open.pop(int(output.request_id), None)
-                if request is not None and drawn.finish_reason in _FINISH:
-                    self._finished.append(_finished(request, drawn, self._version))
+                if request is not None and drawn.finish_reason in vllm_requests.FINISH:
+                    self._finished.append(vllm_requests.from_vllm(request, drawn, self._version))
             if self._finished:
                 self._changed.notify_all()
 
@@ -254,51 +249,3 @@ class VllmEngine:
         with self._changed:
             self._version = version
         return int(count)
-
-
-def _check(request: Request, max_model_len: int) -> None:
-    if len(request.prompt_ids) + request.max_new_tokens > max_model_len:
-        raise ValueError(
-            f"request {request.id} has a prompt of {len(request.prompt_ids)} tokens and asks for "
-            f"{request.max_new_tokens}: the engine holds {max_model_len} in all"
-        )
-    if request.temperature != 0 and not LOWEST_TEMPERATURE <= request.temperature <= HIGHEST_TEMPERATURE:
-        raise ValueError(
-            f"request {request.id} has temperature {request.temperature}: vLLM draws at 0, or "
-            f"{LOWEST_TEMPERATURE} to {HIGHEST_TEMPERATURE}"
-        )
-
-
-def _vllm_request(request: Request, stop_token_ids: Sequence[int]) -> tuple[str, Any, Any]:
-    """Arguments of LLMEngine.add_request."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
-
-    params = SamplingParams(
-        temperature=request.temperature,
-        seed=request.seed,
-        max_tokens=request.max_new_tokens,
-        stop_token_ids=list(stop_token_ids),
-        ignore_eos=True,  # the setup names every end-of-sequence id
-        logprobs=0 if request.logprobs else None,  # 0: of the drawn token alone
-        detokenize=False,
-        output_kind=RequestOutputKind.FINAL_ONLY,
-    )
-    return str(request.id), {"prompt_token_ids": list(request.prompt_ids)}, params
-
-
-def _finished(request: Request, drawn: Any, version: int) -> Finished:
-    ids = tuple(drawn.token_ids)
-    logprobs = None
-    if request.logprobs:
-        logprobs = tuple(of[i].logprob for i, of in zip(ids, drawn.logprobs, strict=True))
-    return Finished(request.id, ids, _FINISH[drawn.finish_reason], logprobs, version)
-
-
-def _kv_cache_bytes(setup: EngineSetup) -> int:
-    token_bytes = kv_cache.bytes_per_token(setup.model_folder, 2 if setup.bf16 else 4)
-    if setup.cpu_only:
-        return kv_cache.on_cpu(token_bytes, setup.max_num_seqs, setup.max_model_len)
-    weights = sum(f.stat().st_size for f in Path(setup.model_folder).glob("*.safetensors"))
-    total = torch.cuda.get_device_properties(0).total_memory
-    return kv_cache.on_cuda(total, setup.gpu_memory_share, weights)
