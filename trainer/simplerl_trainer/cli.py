@@ -10,7 +10,7 @@ import typer
 
 from simplerl_api import overrides, validation, yaml12
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
 File = Annotated[Path, typer.Argument(help="A SimpleRLJob in YAML.", exists=True, dir_okay=False)]
 Settings = Annotated[

@@ -1,6 +1,6 @@
 """The driver: the Ray job's entrypoint. It holds no GPU and imports neither vllm nor deepspeed.
 
-    python -m simplerl_trainer.driver RUN.json
+python -m simplerl_trainer.driver RUN.json
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from simplerl_api.run import Run
 from simplerl_trainer.progress import log
 from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.progress.server import Server
+from simplerl_trainer.session import open_session
+from simplerl_trainer.train import train
 
 TOKEN_VARIABLE = "RAY_AUTH_TOKEN"
 LINGER_SECONDS = 30.0
@@ -31,7 +33,9 @@ async def drive(run: Run, *, token: str | None, address: str | None, local: bool
     output.mkdir(parents=True, exist_ok=True)
     logger = log.Log(output / "driver.log", secrets=[token] if token else [], console=local and sys.stdout.isatty())
     reporter = Reporter(run.submission_id, run.spec.training.steps, logger)
-    async with Server(reporter, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0") as server:
+    async with Server(
+        reporter, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0"
+    ) as server:
         logger.info("driver started", submission=run.submission_id, attempt=run.attempt, progress_port=server.port)
         code = await _attempt(run, reporter, logger, address)
         if not local:
@@ -41,9 +45,6 @@ async def drive(run: Run, *, token: str | None, address: str | None, local: bool
 
 
 async def _attempt(run: Run, reporter: Reporter, logger: log.Log, address: str | None) -> int:
-    from simplerl_trainer.session import open_session
-    from simplerl_trainer.train import train
-
     try:
         async with open_session(run, reporter, logger, address) as session:
             await train(session)
@@ -57,7 +58,7 @@ async def _attempt(run: Run, reporter: Reporter, logger: log.Log, address: str |
         logger.info("run succeeded", step=run.spec.training.steps)
         return 0
     reporter.failed(failure.reason, failure.message)
-    logger.error("run failed", reason=failure.reason.value, message=failure.message)
+    logger.error("run failed", reason=failure.reason.value, why=failure.message)
     return EXIT_CODES[failure.reason]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import ray
 
+from simplerl_api import __version__
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.plan import Slot
 from simplerl_api.progress import Versions
 from simplerl_api.run import Run
 from simplerl_api.spec.training import Precision
-from simplerl_trainer import __version__, answers, placement
+from simplerl_trainer import answers, placement
 from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
 from simplerl_trainer.models import folder as model_folder
 from simplerl_trainer.policy.protocol import RankSetup
@@ -83,7 +84,9 @@ async def reserve(run: Run, one_machine: bool) -> Site:
         files = built[0]
         await asyncio.to_thread(model_folder.unpack, files, kept)
     packed = ray.put(files)
-    folders = await _all("writing the model's folder", {f"node {n}": a.unpack.remote(packed) for n, a in enumerate(nodes)})
+    folders = await _all(
+        "writing the model's folder", {f"node {n}": a.unpack.remote(packed) for n, a in enumerate(nodes)}
+    )
     return Site(group, nodes, folders, kept)
 
 
@@ -96,11 +99,17 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
     slots = plan.slots()
     addresses = await _all("telling its address", {f"node {n}": a.address.remote() for n, a in enumerate(site.nodes)})
     root = site.nodes[slots[0].node]
-    ports = await _all("finding free ports", {"node 0, first": root.free_port.remote(), "node 0, second": root.free_port.remote()})
+    ports = await _all(
+        "finding free ports", {"node 0, first": root.free_port.remote(), "node 0, second": root.free_port.remote()}
+    )
     rank_actor, engine_actor = ray.remote(RankActor), ray.remote(EngineActor)
     cpu_only = spec.cluster.cpu_only
     ranks = Ranks(
-        [rank_actor.options(**placement.options(s, site.group, cpu_only)).remote() for s in slots if s.rank is not None],
+        [
+            rank_actor.options(**placement.options(s, site.group, cpu_only)).remote()
+            for s in slots
+            if s.rank is not None
+        ],
         plan.optimizer_steps_per_step,
         spec.algorithm.chosen().epochs,
     )

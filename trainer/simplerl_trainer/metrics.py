@@ -35,15 +35,12 @@ def of_samples(samples: Sequence[Sample], scores: Mapping[int, Score], samples_p
 
 
 def of_updates(updates: Sequence[Update]) -> dict[str, float]:
-    """Means over a step's optimizer steps; the greatest for names that end in `_max`."""
+    """Means over a step's optimizer steps that have a metric; the greatest for names that end in `_max`."""
     out: dict[str, float] = {}
-    for name in updates[0].metrics:
-        values = [u.metrics[name] for u in updates]
+    for name in sorted({n for u in updates for n in u.metrics}):
+        values = [u.metrics[name] for u in updates if name in u.metrics]
         out[name] = max(values) if name.endswith("_max") else sum(values) / len(values)
-    out["skipped_updates"] = float(sum(u.skipped for u in updates))
-    if "ratio_first_deviation" in updates[0].metrics:  # of the first optimizer step alone: 0 by construction
-        out["ratio_first_deviation"] = updates[0].metrics["ratio_first_deviation"]
-    return out
+    return out | {"skipped_updates": float(sum(u.skipped for u in updates))}
 
 
 def of_step(

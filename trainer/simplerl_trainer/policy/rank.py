@@ -53,7 +53,7 @@ class Rank:
         return self._setup.rank
 
     def parameters(self) -> list[Parameter]:
-        """The actor's parameters by their Hugging Face names, as the engines must load them; a tied lm_head too."""
+        """The actor's parameters by their Hugging Face names, as the engines load them."""
         return weights.parameters(self._actor, self._setup.precision)
 
     def annotate(self, work: RankWork) -> Annotation:

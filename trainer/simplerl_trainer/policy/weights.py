@@ -10,28 +10,19 @@ import torch
 from safetensors.torch import save_file
 
 from simplerl_api.spec.training import Precision
-from simplerl_trainer.policy.model import Actor
 from simplerl_trainer.policy.trained import Trained
 from simplerl_trainer.weights.buckets import Bucket, Parameter, make_buckets
 
 _PREFIX = "causal."
-_TIED = "lm_head.weight"
 _SHARD = 4 * 2**30
 """Bytes of the largest file of weights."""
 _NOT_COPIED = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".safetensors.index.json")
 
 
-def parameters(actor: Trained, precision: Precision, *, tied_head: bool = True) -> list[Parameter]:
-    """The actor's parameters by their Hugging Face names, in order.
-
-    A tied `lm_head.weight` is named explicitly with `tied_head`: vLLM on CPU keeps its own packed copy of it.
-    """
+def parameters(actor: Trained, precision: Precision) -> list[Parameter]:
+    """The actor's parameters by their Hugging Face names, in order; a tied head is its embedding and stands once."""
     dtype = "bfloat16" if precision is Precision.BF16 else "float32"
-    found = [Parameter(name, dtype, _shape(p)) for name, p in _named(actor).items()]
-    if tied_head and all(p.name != _TIED for p in found):
-        assert isinstance(actor.module, Actor)
-        found.append(Parameter(_TIED, dtype, _shape(actor.module.causal.lm_head.weight)))
-    return found
+    return [Parameter(name, dtype, _shape(p)) for name, p in _named(actor).items()]
 
 
 def gather(actor: Trained, buckets: Sequence[Bucket], *, wanted: bool) -> Iterator[torch.Tensor]:
@@ -40,8 +31,6 @@ def gather(actor: Trained, buckets: Sequence[Bucket], *, wanted: bool) -> Iterat
     Collective under ZeRO-3: every rank takes every bucket, and one bucket is whole at a time.
     """
     named = _named(actor)
-    assert isinstance(actor.module, Actor)
-    named.setdefault(_TIED, actor.module.causal.lm_head.weight)
     for bucket in buckets:
         members = [named[p.name] for p in bucket.parameters]
         with actor.gathered(list({id(p): p for p in members}.values())), torch.no_grad():
@@ -55,7 +44,7 @@ def export(actor: Trained, precision: Precision, source: str, target: Path, *, w
     Every rank takes part; the one that `writes` has the files, readable by everybody. The folder appears at once, when
     it is whole; one that is there is replaced.
     """
-    named = parameters(actor, precision, tied_head=False)
+    named = parameters(actor, precision)
     shards = list(make_buckets(named, _SHARD))
     partial = target.with_name(target.name + ".partial")
     if writes:

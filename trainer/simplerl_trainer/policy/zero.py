@@ -71,6 +71,9 @@ class Sharded:
 
     def save(self, folder: Path, name: str) -> None:
         self._engine.save_checkpoint(str(folder), tag=name, save_latest=False)
+        # DeepSpeed leaves its conversion scripts beside the states: `simplerl` exports without them
+        for script in folder.glob("zero_to_*.py"):
+            script.unlink(missing_ok=True)
 
     def load(self, folder: Path, name: str) -> None:
         self._engine.load_checkpoint(str(folder), tag=name, load_lr_scheduler_states=False)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,20 +23,29 @@ class Log:
         self._file = file.open("a", encoding="utf-8", newline="\n")
         self._console = console
         # by line: a multi-line secret (a key file) may be printed a line at a time
-        self._secrets = sorted({s for secret in secrets for s in secret.splitlines() if len(s) >= 4}, key=len, reverse=True)
+        self._secrets = sorted(
+            {s for secret in secrets for s in secret.splitlines() if len(s) >= 4}, key=len, reverse=True
+        )
         self.lines: deque[str] = deque(maxlen=LOG_LINES)
 
-    def info(self, message: str, **keys: Any) -> None:
+    def info(self, message: str, /, **keys: Any) -> None:
         """Something that goes as it should."""
         self._write("info", message, keys)
 
-    def warning(self, message: str, **keys: Any) -> None:
+    def warning(self, message: str, /, **keys: Any) -> None:
         """Something that a person may want to look at."""
         self._write("warning", message, keys)
 
-    def error(self, message: str, **keys: Any) -> None:
+    def error(self, message: str, /, **keys: Any) -> None:
         """Something that ends the run or a part of it."""
         self._write("error", message, keys)
+
+    def step(self, step: int, steps: int, figures: Mapping[str, float], seconds: Mapping[str, float]) -> None:
+        """A step is done: one line, for people where they watch."""
+        self._write("info", "step done", {"step": step, **figures, "seconds": dict(seconds)})
+        if self._console:
+            parts = " ".join(f"{k} {v:.4g}" for k, v in figures.items())
+            print(f"step {step}/{steps}  {parts}  ({seconds['total']:.1f} s)", flush=True)
 
     def final(self, document: Progress) -> None:
         """The end of the run, for a reader of the job's log who missed the last /progress."""
@@ -63,4 +72,6 @@ class Log:
         if not self._console:
             print(line, flush=True)
         elif level != "info":
-            print(self.redact(f"{level}: {message}" + "".join(f"\n  {k}: {v}" for k, v in keys.items())), file=sys.stderr)
+            print(
+                self.redact(f"{level}: {message}" + "".join(f"\n  {k}: {v}" for k, v in keys.items())), file=sys.stderr
+            )
