@@ -6,6 +6,7 @@ import time
 from typing import Self
 
 import aiohttp
+from aiohttp import web
 
 from simplerl_operator import server
 from simplerl_operator.apply import operator_key
@@ -47,7 +48,7 @@ class Operation:
         self._metrics.watch_queue(lambda: self.queue.depth)
         self._resync: asyncio.Task[None] | None = None
         self._resynced = time.monotonic()
-        self._server: object | None = None
+        self._server: web.AppRunner | None = None
 
     @classmethod
     async def start(cls, settings: Settings) -> Self:
@@ -77,7 +78,7 @@ class Operation:
         await self.queue.stop()
         await self._progress.close()
         if self._server is not None:
-            await self._server.cleanup()  # type: ignore[attr-defined]
+            await self._server.cleanup()
         await self._session.close()
         await self._api.close()
 

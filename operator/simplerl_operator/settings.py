@@ -9,7 +9,7 @@ class InvalidSettings(ValueError):
     """A setting that is missing or cannot be used; the message names the variable."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Settings:
     """Each field is read from the variable named in its docstring."""
 

@@ -156,10 +156,10 @@ class ControlPlane:
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         return name
 
-    def writes(self, user: str, since: int = 0) -> list[dict[str, Any]]:
-        """Writes of a user in the audit log, from a line on."""
-        lines = (self.folder / "audit.log").read_text().splitlines()[since:]
-        return [entry for entry in map(json.loads, lines) if entry["user"]["username"] == user]
+    def writes(self, user: str, namespace: str, since: int) -> list[dict[str, Any]]:
+        """Writes of a user in a namespace by the audit log, from a line on."""
+        entries = map(json.loads, (self.folder / "audit.log").read_text().splitlines()[since:])
+        return [e for e in entries if e["user"]["username"] == user and e["objectRef"].get("namespace") == namespace]
 
     def audit_length(self) -> int:
         return len((self.folder / "audit.log").read_text().splitlines())

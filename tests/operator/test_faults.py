@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from tests.operator import documents
 from tests.operator.control_plane import OPERATOR_USER, ControlPlane, eventually
 from tests.operator.heads import Heads
@@ -109,7 +108,8 @@ def test_a_quota_on_ray_clusters_is_passed_on(parts: Parts) -> None:
     }
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/none"
     plane.apply(path, quota)
-    plane.merge(path + "/status", {"status": {"hard": quota["spec"]["hard"], "used": {"count/rayclusters.ray.io": "0"}}})
+    none = {"count/rayclusters.ray.io": "0"}
+    plane.merge(path + "/status", {"status": {"hard": none, "used": none}})
     life = Life(*parts)
     assert "exceeded quota: none, requested: count/rayclusters.ray.io=1" in refused(life, "ClusterRejected")
 
@@ -129,9 +129,9 @@ TROUBLES: list[tuple[str, Callable[[Cluster, list[str]], None], str, str]] = [
     ),
     (
         "a container that cannot be made",
-        lambda cluster, pods: cluster.waiting(pods[3], "CreateContainerConfigError", "secret \"x\" not found"),
+        lambda cluster, pods: cluster.waiting(pods[3], "CreateContainerConfigError", 'secret "x" not found'),
         "ContainerConfigError",
-        "worker pod {cluster}-workers-worker-2: container ray-worker: CreateContainerConfigError: secret \"x\" not found",
+        'worker pod {cluster}-workers-worker-2: container ray-worker: CreateContainerConfigError: secret "x" not found',
     ),
 ]
 
@@ -321,7 +321,13 @@ def test_a_loss_ends_the_attempt_with_its_evidence(
 
 
 ENDINGS = [
-    ("a Ray job that somebody stops", stopped, "DriverStopped", "the Ray job {c} was stopped by somebody", "the driver starts"),
+    (
+        "a Ray job that somebody stops",
+        stopped,
+        "DriverStopped",
+        "the Ray job {c} was stopped by somebody",
+        "the driver starts",
+    ),
     (
         "a driver without a last word",
         crashed,
@@ -361,7 +367,7 @@ def test_one_missed_poll_is_no_news(parts: Parts) -> None:
     assert document is not None
     life.head.progress = {**document, "step": 9, "sequence": 99}
     eventually("step 9", lambda: life.status["training"]["step"] == 9)
-    assert len(life.plane.writes(OPERATOR_USER, since)) == 1
+    assert len(life.plane.writes(OPERATOR_USER, life.namespace, since)) == 1
 
 
 def test_a_spec_changed_after_the_start_is_refused_and_moves_nothing(parts: Parts) -> None:
@@ -371,3 +377,14 @@ def test_a_spec_changed_after_the_start_is_refused_and_moves_nothing(parts: Part
     with pytest.raises(Exception, match=r"spec\.training is fixed once the job has started"):
         life.plane.merge(life.path, {"spec": {"training": {"steps": 61}}})
     assert cluster.find()["metadata"]["resourceVersion"] == before
+
+
+def test_a_refusal_that_lasts_is_written_once(parts: Parts) -> None:
+    life = Life(*parts)
+    life.head.refuse_submission = "No available agent to submit job, please try again later."
+    life.cluster().all_ready()
+    life.reaches("Starting", "SubmissionRefused")
+    eventually("the Event", lambda: "SubmissionRefused" in [e["reason"] for e in life.events()])
+    since = life.plane.audit_length()
+    time.sleep(6)
+    assert life.plane.writes(OPERATOR_USER, life.namespace, since) == []

@@ -173,7 +173,7 @@ def test_restarting_the_operator_in_the_middle_changes_nothing(
     eventually("the driver to be followed again", lambda: life.head.polls >= 2)
     life.head.say(step=6, metrics={"reward": 0.6})
     eventually("step 6", lambda: life.status["training"]["step"] == 6)
-    writes = plane.writes(OPERATOR_USER, since)
+    writes = plane.writes(OPERATOR_USER, namespace, since)
     assert [(w["verb"], w["objectRef"]["resource"], w["objectRef"].get("subresource")) for w in writes] == [
         ("patch", "simplerljobs", "status")
     ]
@@ -196,9 +196,11 @@ def test_restarting_the_operator_while_pods_are_pending_writes_nothing(
     since = plane.audit_length()
     cluster.waiting(pods[1], "ImagePullBackOff", "Back-off pulling image")
     operator.start()
-    eventually("the operator's first looks", lambda: "simplerl_reconcile_seconds_count 0.0" not in operator.get("/metrics")[1])
+    eventually(
+        "the operator's first looks", lambda: "simplerl_reconcile_seconds_count 0.0" not in operator.get("/metrics")[1]
+    )
     time.sleep(1)
-    assert plane.writes(OPERATOR_USER, since) == []
+    assert plane.writes(OPERATOR_USER, namespace, since) == []
 
 
 def test_an_operator_that_dies_between_two_writes_goes_on_where_it_was(
@@ -227,7 +229,7 @@ def test_a_job_that_is_being_deleted_releases_its_cluster_and_makes_nothing(
     plane.merge(life.path, {"metadata": {"annotations": {"look": "again"}}})
     plane.merge(life.path, {"metadata": {"finalizers": None}})
     eventually("the job to go", lambda: plane.find(life.path) is None)
-    assert {w["verb"] for w in plane.writes(OPERATOR_USER, since)} == {"delete"}
+    assert {w["verb"] for w in plane.writes(OPERATOR_USER, namespace, since)} == {"delete"}
 
 
 def test_a_job_made_again_under_its_name_has_a_cluster_of_its_own(

@@ -1,5 +1,6 @@
 """From the driver's document to the figures in the status, and to the strings of the columns."""
 
+import math
 from pathlib import PurePosixPath
 
 from simplerl_api.progress import Accuracy, Progress
@@ -17,12 +18,15 @@ from simplerl_api.status import (
 from simplerl_operator import clock
 
 MAX_METRICS = 64
+MAX_ETA = 2**53
+"""An integer of the API is at most 64 bits long."""
 MAX_EVALUATIONS = 16
 
 
 def rounded(value: float) -> float:
-    """Four significant digits: 5e-7 stays itself."""
-    return float(f"{value:.4g}")
+    """Four significant digits: 5e-7 stays itself. The very largest floats, which would round to infinity, stay too."""
+    short = float(f"{value:.4g}")
+    return short if math.isfinite(short) else value
 
 
 def training(progress: Progress, before: TrainingStatus | None, now: float) -> TrainingStatus:
@@ -34,7 +38,7 @@ def training(progress: Progress, before: TrainingStatus | None, now: float) -> T
         step=progress.step,
         total_steps=total,
         progress_percent=min(100, progress.step * 100 // total) if total else 100,
-        eta_seconds=None if progress.eta_seconds is None else round(progress.eta_seconds),
+        eta_seconds=None if progress.eta_seconds is None else min(round(progress.eta_seconds), MAX_ETA),
         samples_per_second=None if progress.samples_per_second is None else rounded(progress.samples_per_second),
         tokens_per_second=None if progress.tokens_per_second is None else rounded(progress.tokens_per_second),
         metrics={name: rounded(progress.metrics[name]) for name in sorted(progress.metrics)[:MAX_METRICS]},

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from simplerl_operator.decide import attempt, before_start, ending
+from simplerl_operator.decide import attempt, before_start, deadlines, ending, losses
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.observe.observation import Observation
 
@@ -16,20 +16,20 @@ RULES: Sequence[Rule] = (
     before_start.rejected,  # and the API server must take its RayCluster
     before_start.start,  # the first attempt begins: from here on the spec is fixed
     attempt.name_taken,  # the RayCluster is ours
-    attempt.driver_finished,  # a driver's last word counts before anything that happens to its pods
-    attempt.ray_job_over,  # or Ray's, where the driver left none
-    attempt.cluster_lost,  # the RayCluster is still there
-    attempt.head_lost,  # the head lives
-    attempt.worker_lost,  # the workers live, and are still the same ones
-    attempt.startup_deadline,  # nothing waits for ever before the first step
-    attempt.stalled,  # nor after it
+    losses.driver_finished,  # a driver's last word counts before anything that happens to its pods
+    losses.ray_job_over,  # or Ray's, where the driver left none
+    losses.cluster_lost,  # the RayCluster is still there
+    losses.head_lost,  # the head lives
+    losses.worker_lost,  # the workers live, and are still the same ones
+    deadlines.startup_deadline,  # nothing waits for ever before the first step
+    deadlines.stalled,  # nor after it
     attempt.refused,  # what was just refused is said, and tried again
     attempt.create,  # the RayCluster is made
     attempt.wait_for_pods,  # all its pods must be ready
     attempt.open_lock,  # the head must demand the token
     attempt.wait_for_head,  # and answer
     attempt.submit,  # the driver is submitted
-    attempt.submission_lost,  # Ray still knows it
+    losses.submission_lost,  # Ray still knows it
     attempt.follow,  # and followed
 )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from simplerl_api.status import AttemptStatus, ClusterStatus, FailureStatus, Phase, Status, Termination
 from simplerl_operator import clock
-from simplerl_operator.decide import figures
+from simplerl_operator.decide import figures, losses
 from simplerl_operator.decide.conditions import MESSAGE_LENGTH, clip, conditions
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.observe import pods
@@ -37,7 +37,7 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
         }
     if seen.job.started:
         fields["cluster"] = _cluster(seen, decision)
-    progress = _last_document(seen)
+    progress = losses.last_document(seen)
     if progress is not None and (decision.over or decision.submitted):
         fields |= figures.read(progress, before, now)
     if decision.over:
@@ -86,13 +86,6 @@ def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
         desired_workers=seen.wanted_pods - 1,
         pod_set=pod_set,
     )
-
-
-def _last_document(seen: Observation) -> Any:
-    final = seen.head.ray_job.final if seen.head and seen.head.ray_job else None
-    if seen.progress is not None and (seen.progress.finished or final is None):
-        return seen.progress
-    return final
 
 
 def _ending(seen: Observation, decision: Decision, now: float, fields: dict[str, Any]) -> dict[str, Any]:

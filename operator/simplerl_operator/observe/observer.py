@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 from simplerl_api import names
 from simplerl_operator import clock, head_address
@@ -19,6 +20,8 @@ from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 
 _STANDS_STILL = 8.0
 """Seconds after which something that does not come up is asked for its warnings."""
+_EVENT_SECONDS = 1.0
+"""Seconds by which an event may come after what it tells of shows in a list."""
 
 
 class Observer:
@@ -48,18 +51,21 @@ class Observer:
         if not job.started:
             usable = job.spec is not None and not job.faults
             return Observation(job=job, inputs=await inputs.look(self._api, job) if usable else None)
-        cluster, there = await asyncio.gather(self._cluster(job), self._pods(job))
-        seen = Observation(
-            job=job,
-            cluster=cluster,
-            pods=there,
-            lost=self._evidence.lost(job, {pod.uid for pod in there}),
-        )
+        seen = await self._attempt(job)
+        if _lost_unseen(seen):
+            # the event that shows how the pod ended is on its way
+            await asyncio.sleep(_EVENT_SECONDS)
+            seen = await self._attempt(job)
         if job.submitted:
             return await self._running(seen)
         if seen.ready:
             return await self._arriving(seen)
         return await self._rising(seen)
+
+    async def _attempt(self, job: Job) -> Observation:
+        cluster, there = await asyncio.gather(self._cluster(job), self._pods(job))
+        lost = self._evidence.lost(job, {pod.uid for pod in there})
+        return Observation(job=job, cluster=cluster, pods=there, lost=lost)
 
     def forget(self, job: Job) -> None:
         """Drops what is remembered of a job that is over."""
@@ -92,7 +98,7 @@ class Observer:
         if still is None:
             return seen
         warning = await self._warning(seen.job.namespace, still)
-        return Observation(job=seen.job, cluster=seen.cluster, pods=seen.pods, lost=seen.lost, warning=warning)
+        return replace(seen, warning=warning)
 
     async def _warning(self, namespace: str, uid: str) -> str:
         events = await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid},type=Warning")
@@ -116,7 +122,7 @@ class Observer:
                 head = Head(lock=lock, asked=True, ray_job=ray_job)
             except HeadSilent as silence:
                 head = Head(lock=lock, silence=str(silence))
-        return Observation(job=job, cluster=seen.cluster, pods=seen.pods, lost=seen.lost, head=head)
+        return replace(seen, head=head)
 
     async def _running(self, seen: Observation) -> Observation:
         """The driver tells; Ray's Jobs API is asked where it does not."""
@@ -135,12 +141,12 @@ class Observer:
                 head = Head(asked=True, ray_job=ray_job, silence=driver.silence)
             except HeadSilent as silence:
                 head = Head(silence=f"{driver.silence}; {silence}")
-        return Observation(
-            job=job,
-            cluster=seen.cluster,
-            pods=seen.pods,
-            lost=seen.lost,
-            head=head,
-            progress=driver.progress,
-            silent_since=driver.silent_since,
-        )
+        return replace(seen, head=head, progress=driver.progress, silent_since=driver.silent_since)
+
+
+def _lost_unseen(seen: Observation) -> bool:
+    """Whether pods that were ready are gone, and no event has told of any."""
+    cluster = seen.job.status.cluster
+    if seen.cluster is None or seen.lost or cluster is None or cluster.pod_set is None:
+        return False
+    return len(seen.pods) < seen.wanted_pods or pods.set_digest(seen.pods) != cluster.pod_set

@@ -1,0 +1,129 @@
+"""Golden manifests. `GOLDEN=write python -m pytest tests/operator/test_build.py` writes them anew."""
+
+import os
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator import documents
+from tests.operator.observations import job
+
+from simplerl_api import yaml12
+from simplerl_operator.build import quantity, ray_cluster, run, secret
+from simplerl_operator.observe.job import Job
+
+GOLDEN = Path(__file__).parent / "golden"
+KEY = b"k" * 32
+
+EIGHT_GPUS = job(
+    name="math-7b",
+    model={"path": "/models/qwen"},
+    placement=None,
+    cluster={
+        "gpus": 16,
+        "gpusPerNode": 8,
+        "image": "registry.example/mine:2",
+        "imagePullSecrets": [{"name": "pull"}],
+        "priorityClassName": "high",
+        "schedulerName": "volcano",
+        "env": [{"name": "NCCL_DEBUG", "value": "WARN"}],
+        "head": {"nodeSelector": {"pool": "cpu"}},
+        "workers": {
+            "nodeSelector": {"pool": "h200"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "resources": {"requests": {"cpu": "96", "memory": "1Ti"}, "limits": {"memory": "1Ti"}},
+        },
+        "volumes": [
+            {"mountPath": "/models", "claimName": "models"},
+            {"mountPath": "/code", "configMapName": "rewards"},
+            {"mountPath": "/keys", "secretName": "keys", "readOnly": True},
+        ],
+    },
+    checkpoint={"claimName": "ckpt"},
+)
+MANIFESTS: dict[str, tuple[Callable[[Job], dict[str, Any]], Job]] = {
+    "ray-cluster-tiny": (ray_cluster.ray_cluster, job()),
+    "ray-cluster-two-nodes-of-eight-gpus": (ray_cluster.ray_cluster, EIGHT_GPUS),
+    "config-map-tiny": (run.config_map, job()),
+    "secret-tiny": (lambda tiny: secret.secret(tiny, KEY), job()),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_the_manifest_is_the_golden_one(name: str) -> None:
+    build, built_for = MANIFESTS[name]
+    text = yaml12.dump(build(built_for))
+    path = GOLDEN / f"{name}.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+    assert text == yaml12.dump(build(built_for))
+
+
+def containers(manifest: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    spec = manifest["spec"]
+    templates = [spec["headGroupSpec"]["template"], *(g["template"] for g in spec["workerGroupSpecs"])]
+    return [(t["spec"], t["spec"]["containers"][0]) for t in templates]
+
+
+@pytest.mark.parametrize("built_for", [job(), EIGHT_GPUS], ids=["on CPUs", "on GPUs"])
+def test_pods_keep_to_the_restricted_standard(built_for: Job) -> None:
+    for pod, container in containers(ray_cluster.ray_cluster(built_for)):
+        security = container["securityContext"]
+        assert security["runAsNonRoot"] is True
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["restartPolicy"] == "Never"
+
+
+@pytest.mark.parametrize("built_for", [job(), EIGHT_GPUS], ids=["on CPUs", "on GPUs"])
+def test_shared_memory_is_mounted_once_and_the_object_store_fits_in(built_for: Job) -> None:
+    manifest = ray_cluster.ray_cluster(built_for)
+    for pod, container in containers(manifest):
+        assert [m["name"] for m in container["volumeMounts"]].count("shm") == 1
+        assert [m["mountPath"] for m in container["volumeMounts"]].count("/dev/shm") == 1
+        names = [v["name"] for v in pod["volumes"]]
+        assert len(names) == len(set(names))
+    assert built_for.plan is not None
+    store = int(manifest["spec"]["headGroupSpec"]["rayStartParams"]["object-store-memory"])
+    assert 78_643_200 <= store <= quantity.number(built_for.plan.shm_size)
+
+
+def test_no_text_of_a_user_is_in_a_command() -> None:
+    text = yaml12.dump(ray_cluster.ray_cluster(EIGHT_GPUS))
+    assert "command" not in text
+    assert "args" not in text
+
+
+def test_a_token_is_the_jobs_own_and_the_same_each_time() -> None:
+    assert secret.token(KEY, "a") == secret.token(KEY, "a")
+    assert secret.token(KEY, "a") != secret.token(KEY, "b")
+    assert secret.token(KEY, "a") != secret.token(b"x" * 32, "a")
+
+
+QUANTITIES = {"500m": "0.5", "16Gi": "17179869184", "1.5k": "1500", "3": "3", "2Ti": "2199023255552"}
+
+
+@pytest.mark.parametrize(("text", "number"), QUANTITIES.items(), ids=QUANTITIES)
+def test_quantities_read(text: str, number: str) -> None:
+    assert quantity.number(text) == Decimal(number)
+
+
+@given(st.text(max_size=8))
+def test_whatever_is_no_quantity_is_named(text: str) -> None:
+    try:
+        quantity.number(text)
+    except ValueError as error:
+        assert repr(text) in str(error)
+
+
+def test_every_golden_file_has_its_manifest() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == set(MANIFESTS)
+    assert documents.TINY["cluster"]["cpuOnly"] is True

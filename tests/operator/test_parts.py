@@ -1,0 +1,106 @@
+"""Small parts of the operator: settings, logs, the driver's last document, evidence, addresses."""
+
+import json
+import logging
+
+import pytest
+from tests.operator import documents
+from tests.operator.observations import CLUSTER, OOM_POD, UID, job, pod
+
+from simplerl_operator import head_address, logs, settings
+from simplerl_operator.observe.evidence import Evidence
+from simplerl_operator.ray_jobs import final_document
+
+IMAGE = {"SIMPLERL_TRAINER_IMAGE": "t:1"}
+
+
+def test_settings_have_documented_defaults() -> None:
+    given = settings.read(IMAGE)
+    assert given == settings.Settings(trainer_image="t:1")
+    assert settings.read({**IMAGE, "SIMPLERL_NAMESPACES": "a, b,"}).namespaces == ("a", "b")
+
+
+WRONG = {
+    "SIMPLERL_TRAINER_IMAGE": ("", "SIMPLERL_TRAINER_IMAGE is not set: give the image of jobs that name none"),
+    "SIMPLERL_WORKERS": ("none", "SIMPLERL_WORKERS is 'none': give a whole number from 1"),
+    "SIMPLERL_HTTP_PORT": ("0", "SIMPLERL_HTTP_PORT is '0': give a whole number from 1"),
+    "SIMPLERL_LOG_LEVEL": ("loud", "SIMPLERL_LOG_LEVEL is 'loud': give one of DEBUG, INFO, WARNING, ERROR"),
+    "SIMPLERL_FIGURES_SECONDS": ("nan", "SIMPLERL_FIGURES_SECONDS is 'nan': give a number of seconds above 0"),
+    "SIMPLERL_RESYNC_SECONDS": ("x", "SIMPLERL_RESYNC_SECONDS is 'x': give a number of seconds"),
+}
+
+
+@pytest.mark.parametrize(("variable", "text", "message"), [(v, *rest) for v, rest in WRONG.items()], ids=WRONG)
+def test_a_wrong_setting_is_named(variable: str, text: str, message: str) -> None:
+    with pytest.raises(settings.InvalidSettings) as caught:
+        settings.read({**IMAGE, variable: text})
+    assert str(caught.value) == message
+
+
+def test_every_setting_is_read_from_a_variable() -> None:
+    environment = {
+        "SIMPLERL_TRAINER_IMAGE": "t", "SIMPLERL_NAMESPACES": "a", "OPERATOR_NAMESPACE": "o", "SIMPLERL_HTTP_PORT": "9",
+        "SIMPLERL_LOG_LEVEL": "debug", "SIMPLERL_WORKERS": "2", "SIMPLERL_HEAD_ADDRESS": "http://h",
+        "SIMPLERL_FIGURES_SECONDS": "1", "SIMPLERL_RESYNC_SECONDS": "2",
+    }  # fmt: skip
+    assert settings.read(environment) == settings.Settings("t", ("a",), "o", 9, "DEBUG", 2, "http://h", 1.0, 2.0)
+
+
+def test_a_log_line_is_one_json_object_with_keys_for_what_varies() -> None:
+    record = logging.makeLogRecord(
+        {"msg": "two\nlines", "levelno": 20, "levelname": "INFO", "name": "x", "job": "tiny"}
+    )
+    line = logs.JsonLines().format(record)
+    assert "\n" not in line
+    told = json.loads(line)
+    assert {k: told[k] for k in ("level", "logger", "message", "job")} == {
+        "level": "info", "logger": "x", "message": "two\nlines", "job": "tiny"
+    }  # fmt: skip
+
+
+LAST = documents.progress(CLUSTER, state="Succeeded")
+LINES = [
+    ("the last document", json.dumps({"event": "final", "progress": LAST}), True),
+    ("with keys around it", json.dumps({"time": "t", "event": "final", "level": "info", "progress": LAST}), True),
+    ("another event", json.dumps({"event": "step", "progress": LAST}), False),
+    ("no JSON", '"final"', False),
+    ("a document that is not one", json.dumps({"event": "final", "progress": {"state": "Dreaming"}}), False),
+    ("a text that speaks of it", 'the "event": "final" comes last', False),
+]
+
+
+@pytest.mark.parametrize(("line", "found"), [case[1:] for case in LINES], ids=[case[0] for case in LINES])
+def test_a_line_of_the_drivers_log_holds(line: str, found: bool) -> None:
+    assert (final_document(line) is not None) is found
+
+
+def test_evidence_is_kept_until_its_attempt_is_over() -> None:
+    evidence, tiny = Evidence(), job()
+    assert not evidence.note(tiny.key, pod("worker", 1), gone=False)
+    assert evidence.note(tiny.key, OOM_POD, gone=False)
+    assert evidence.note(tiny.key, pod("worker", 1, phase="Running", terminations=()), gone=True)
+    assert [p.terminations for p in evidence.lost(tiny, set())] == [OOM_POD.terminations]
+    assert evidence.lost(tiny, {OOM_POD.uid}) == ()
+    evidence.forget(tiny.key)
+    assert evidence.lost(tiny, set()) == ()
+
+
+def test_evidence_of_another_job_of_the_same_name_does_not_count() -> None:
+    evidence, tiny = Evidence(), job()
+    evidence.note(tiny.key, pod("head", job_uid="another", phase="Failed"), gone=True)
+    evidence.note(tiny.key, pod("head", uid="older", attempt=0, phase="Failed"), gone=True)
+    assert evidence.lost(tiny, set()) == ()
+
+
+ADDRESSES = [("10.0.0.1", "http://10.0.0.1:8265"), ("fd00::1", "http://[fd00::1]:8265")]
+
+
+@pytest.mark.parametrize(("ip", "url"), ADDRESSES, ids=["IPv4", "IPv6"])
+def test_a_head_is_reached_at(ip: str, url: str) -> None:
+    assert head_address.dashboard(job(), pod("head", address=ip), None) == url
+
+
+def test_a_stand_in_takes_the_place_of_all_heads() -> None:
+    url = head_address.progress(job(), pod("head"), "http://h/{namespace}/{cluster}/")
+    assert url == f"http://h/team-a/{CLUSTER}"
+    assert UID.startswith("0a1b2c3d")
