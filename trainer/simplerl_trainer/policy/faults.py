@@ -1,5 +1,6 @@
 """Faults of a rank as named ends of the run."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -48,4 +49,6 @@ def _out_of_memory(rank: int, work: str, error: BaseException) -> TrainerFailure
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """The error's own sentence, without gloo's source position and advice."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return re.sub(r"^\[\S+\] ", "", line).split(". This is typically")[0]

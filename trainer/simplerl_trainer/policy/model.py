@@ -3,10 +3,13 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers.utils import logging
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.policy import attention
@@ -124,30 +127,70 @@ def read_config(folder: str, max_tokens: int) -> PreTrainedConfig:
     return config
 
 
-def load_actor(folder: str, config: PreTrainedConfig, dtype: torch.dtype) -> Actor:
-    """The language model of a Hugging Face folder."""
-    causal = AutoModelForCausalLM.from_pretrained(
-        folder,
-        config=config,
-        dtype=dtype,
-        attn_implementation=attention.NAME,
-        trust_remote_code=False,
-        local_files_only=True,
+def check_weights(folder: str, config: PreTrainedConfig) -> None:
+    """Compares the tensors of the folder's safetensors files with its config.json, on every rank alike.
+
+    transformers would fill a missing tensor at random and ignore one too many. Raises TrainerFailure(INVALID_INPUT)
+    naming the tensor.
+    """
+    with torch.device("meta"):
+        wanted = {n: tuple(p.shape) for n, p in AutoModelForCausalLM.from_config(config).named_parameters()}
+    saved = _shapes(Path(folder))
+    if config.tie_word_embeddings:
+        saved.pop("lm_head.weight", None)
+    misfits = (
+        ("lacks", wanted.keys() - saved.keys()),
+        ("also holds", saved.keys() - wanted.keys()),
+        ("has another size of", {n for n in wanted.keys() & saved.keys() if wanted[n] != saved[n]}),
     )
-    return Actor(causal)
+    for what, names in misfits:
+        if names:
+            raise TrainerFailure(
+                FailureReason.INVALID_INPUT,
+                f"model: {folder} {what} the tensor {min(names)}: give a folder whose weights fit its config.json",
+            )
+
+
+def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of all tensors in the folder's safetensors files, but for the constants that old Llama files hold."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(file, framework="pt") as opened:
+                shapes |= {n: tuple(opened.get_slice(n).get_shape()) for n in opened.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError) as e:
+            raise TrainerFailure(FailureReason.INVALID_INPUT, f"model: {file} cannot be read: {e}") from e
+    return {name: shape for name, shape in shapes.items() if not name.endswith("rotary_emb.inv_freq")}
+
+
+def load_actor(folder: str, config: PreTrainedConfig, dtype: torch.dtype) -> Actor:
+    """The language model of a Hugging Face folder whose weights were checked."""
+    return Actor(_load(AutoModelForCausalLM, folder, config, dtype))
 
 
 def load_critic(folder: str, config: PreTrainedConfig, dtype: torch.dtype, seed: int) -> Critic:
     """The body of that language model with a fresh value head."""
-    body = AutoModel.from_pretrained(
-        folder,
-        config=config,
-        dtype=dtype,
-        attn_implementation=attention.NAME,
-        trust_remote_code=False,
-        local_files_only=True,
-    )
-    return Critic(body, ValueHead(config.hidden_size, seed).to(dtype))
+    return Critic(_load(AutoModel, folder, config, dtype), ValueHead(config.hidden_size, seed).to(dtype))
+
+
+def _load(kind: Any, folder: str, config: PreTrainedConfig, dtype: torch.dtype) -> Any:
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # its report says nothing that check_weights has not
+    logging.disable_progress_bar()
+    try:
+        return kind.from_pretrained(
+            folder,
+            config=config,
+            dtype=dtype,
+            attn_implementation=attention.NAME,
+            trust_remote_code=False,
+            local_files_only=True,
+            use_safetensors=True,
+        )
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def layer_classes(model: nn.Module) -> Sequence[str]:

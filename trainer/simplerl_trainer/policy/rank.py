@@ -191,6 +191,7 @@ class Rank:
         stage, precision, folder = setup.zero_stage, setup.precision, setup.model_folder
         dtype = torch.bfloat16 if precision is Precision.BF16 else torch.float32
         config = model.read_config(folder, setup.max_tokens)
+        model.check_weights(folder, config)
 
         def actor() -> model.Actor:
             return model.load_actor(folder, config, dtype)

@@ -1,0 +1,77 @@
+"""Small random models of every family, and trajectories."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from simplerl_trainer.policy.protocol import Trajectory
+
+VOCABULARY = 64
+_FAMILIES: dict[str, tuple[type, type[PreTrainedModel], bool]] = {
+    "qwen2 tied": (Qwen2Config, Qwen2ForCausalLM, True),
+    "qwen2 untied": (Qwen2Config, Qwen2ForCausalLM, False),
+    "qwen3 tied": (Qwen3Config, Qwen3ForCausalLM, True),
+    "llama untied": (LlamaConfig, LlamaForCausalLM, False),
+}
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A Hugging Face folder of a random model: two layers, grouped queries, 64 token ids."""
+    root = tmp_path_factory.mktemp("models")
+    torch.set_num_threads(1)
+
+    def make(family: str) -> Path:
+        folder = root / family.replace(" ", "-")
+        if not folder.exists():
+            config_class, model_class, tied = _FAMILIES[family]
+            config = config_class(
+                vocab_size=VOCABULARY,
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                head_dim=8,
+                max_position_embeddings=128,
+                tie_word_embeddings=tied,
+                initializer_range=0.2,
+            )
+            torch.manual_seed(1)
+            model_class(config).save_pretrained(folder)
+            (folder / "tokenizer.json").write_text("{}")
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def trajectories() -> list[Trajectory]:
+    """16 trajectories of 2 to 40 tokens; the first four are on the probe."""
+    rng = random.Random(3)
+
+    def tokens(count: int) -> tuple[int, ...]:
+        return tuple(rng.randrange(VOCABULARY) for _ in range(count))
+
+    return [
+        Trajectory(
+            sample_id=i,
+            prompt_ids=tokens(rng.randint(1, 20)),
+            response_ids=(response := tokens(rng.randint(1, 20))),
+            score=float(rng.random() < 0.5),
+            logprobs=tuple([-4.0] * len(response)) if i < 4 else None,
+        )
+        for i in range(16)
+    ]
