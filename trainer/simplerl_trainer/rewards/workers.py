@@ -99,18 +99,18 @@ class Pool:
         process: Process | None = None
         try:
             while True:
-                items = await self._take()
+                await self._some_work()
                 if process is None:
                     process = await self._start()
-                if not await self._judge(process, items):
+                # others may have done it meanwhile
+                if (items := self._take()) and not await self._judge(process, items):
                     await _kill(process)
                     process = None
         finally:
             if process is not None:
                 await _kill(process)
 
-    async def _take(self) -> list[_Item]:
-        """The next batch: large where much waits, small towards the end so that all processes end together."""
+    async def _some_work(self) -> None:
         while not self._waiting:
             self._work.clear()
             self._idle += 1
@@ -118,6 +118,9 @@ class Pool:
                 await self._work.wait()
             finally:
                 self._idle -= 1
+
+    def _take(self) -> list[_Item]:
+        """The next batch: large where much waits, small towards the end so that all processes end together."""
         count = min(LARGEST_BATCH, -(-len(self._waiting) // (2 * self._limit)))
         return [self._waiting.popleft() for _ in range(count)]
 
