@@ -8,9 +8,13 @@ import kopf
 
 from simplerl_api import GROUP, PLURAL, names
 from simplerl_operator.kinds import RAY_CLUSTER
+from simplerl_operator.kubernetes_api import Unavailable
 from simplerl_operator.observe import pods
-from simplerl_operator.operation import Operation
+from simplerl_operator.operation import NotReady, Operation
 from simplerl_operator.settings import Settings
+
+_RETRY_SECONDS = 5.0
+"""Seconds between two tries to start, while a CRD is not installed or the API server does not answer."""
 
 
 def registry(settings: Settings) -> kopf.OperatorRegistry:
@@ -22,9 +26,12 @@ def registry(settings: Settings) -> kopf.OperatorRegistry:
     def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
         return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
-    @kopf.on.startup(registry=handlers)
+    @kopf.on.startup(registry=handlers, errors=kopf.ErrorsMode.PERMANENT)
     async def startup(**_: Any) -> None:
-        running.append(await Operation.start(settings))
+        try:
+            running.append(await Operation.start(settings))
+        except (NotReady, Unavailable) as missing:
+            raise kopf.TemporaryError(str(missing), delay=_RETRY_SECONDS) from missing
 
     @kopf.on.cleanup(registry=handlers)
     async def cleanup(**_: Any) -> None:

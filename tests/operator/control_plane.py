@@ -118,10 +118,15 @@ class ControlPlane:
         return path
 
     def request(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json", token: str = ADMIN_TOKEN
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Any:
         """The answer's document. Raises ApiRefusal."""
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": content_type, "Accept": "application/json"}
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "Content-Type": content_type, "Accept": accept}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:

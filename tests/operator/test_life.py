@@ -264,3 +264,36 @@ def test_no_finalizer_and_no_annotation_is_left_on_the_job(
     metadata = plane.find(life.path)["metadata"]
     assert "finalizers" not in metadata
     assert "annotations" not in metadata
+
+
+def test_the_pods_keep_to_the_restricted_standard_in_the_api_servers_eyes(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    enforce = {"pod-security.kubernetes.io/enforce": "restricted"}
+    plane.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": enforce}})
+    Life(plane, heads, namespace).training()
+
+
+def test_the_columns_read(plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str) -> None:
+    life = Life(plane, heads, namespace)
+    life.training()
+    life.head.say(step=3, metrics={"reward": 0.5})
+    eventually("step 3", lambda: life.status["training"]["step"] == 3)
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    rows = plane.request("GET", f"{life.path}", accept=table)
+    columns = [c["name"] for c in rows["columnDefinitions"]]
+    cells = dict(zip(columns, rows["rows"][0]["cells"], strict=True))
+    cells.pop("Age")
+    assert cells == {
+        "Name": "tiny",
+        "Phase": "Training",
+        "Step": "3/60",
+        "Progress": "5%",
+        "Reward": "0.50",
+        "Eval": "held-out 0.34",
+        "Duration": "",
+        "Reason": "Training",
+        "Model": "tiny",
+        "GPUs": 3,
+        "Cluster": life.cluster_name,
+    }

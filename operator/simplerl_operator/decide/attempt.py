@@ -69,7 +69,7 @@ def create(seen: Observation, now: float) -> Decision | None:
 
 def wait_for_pods(seen: Observation, now: float) -> Decision | None:
     """Until the driver is submitted, all pods must be ready."""
-    if seen.ready or seen.job.submitted:
+    if seen.assembled or seen.job.submitted:
         return None
     found = trouble.of(seen)
     if found is None:

@@ -62,7 +62,8 @@ class Job:
 def read(document: dict[str, Any], trainer_image: str) -> Job:
     """The job in a document of the API server; `trainer_image` is that of jobs that name none."""
     metadata = document["metadata"]
-    status = Status.model_validate(document.get("status", {}))
+    # a newer operator may have written fields that this one does not know
+    status = Status.model_validate(document.get("status", {}), extra="ignore")
     spec, faults = _spec(document)
     plan = status.plan if status.start_time is not None else None
     if plan is None and spec is not None:

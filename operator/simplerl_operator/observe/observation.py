@@ -107,6 +107,13 @@ class Observation:
         return tuple(pod for pod in self.pods if pod.role == pods.WORKER)
 
     @property
+    def assembled(self) -> bool:
+        """Whether every pod is ready, or was once and is still there: a probe that misses a beat undoes nothing."""
+        cluster = self.job.status.cluster
+        whole = cluster is not None and cluster.pod_set is not None and cluster.pod_set == pods.set_digest(self.pods)
+        return self.ready or (whole and self.cluster is not None)
+
+    @property
     def ready(self) -> bool:
         """Whether every pod is there and ready."""
         alive = [pod for pod in self.pods if pod.ready and not pod.ended and not pod.deleting]

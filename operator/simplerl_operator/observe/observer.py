@@ -58,7 +58,7 @@ class Observer:
             seen = await self._attempt(job)
         if job.submitted:
             return await self._running(seen)
-        if seen.ready:
+        if seen.assembled and seen.head_pod is not None:
             return await self._arriving(seen)
         return await self._rising(seen)
 
@@ -108,9 +108,9 @@ class Observer:
         return f"{newest['involvedObject']['name']}: {newest.get('message', '')}"
 
     async def _arriving(self, seen: Observation) -> Observation:
-        """All pods are ready: is the head locked, and does it know the submission already?"""
+        """All pods are there: is the head locked, and does it know the submission already?"""
         job, pod = seen.job, seen.head_pod
-        assert pod is not None, "ready pods have a head"
+        assert pod is not None, "assembled pods have a head"
         base, token = head_address.dashboard(job, pod, self._stand_in), self.token(job)
         lock, against = await self._ray_jobs.lock(base, token)
         if lock is not Lock.UNKNOWN and pod.auth_mode != "token":

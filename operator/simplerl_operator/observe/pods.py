@@ -79,7 +79,7 @@ def read(document: Mapping[str, Any]) -> Pod:
         uid=metadata["uid"],
         job_uid=labels.get(names.LABEL_UID, ""),
         role=labels.get(names.LABEL_ROLE, ""),
-        attempt=int(labels.get(names.LABEL_ATTEMPT, "0")),
+        attempt=int(attempt) if (attempt := labels.get(names.LABEL_ATTEMPT, "")).isdigit() else 0,
         created=metadata["creationTimestamp"],
         phase=status.get("phase", "Pending"),
         ready=conditions.get("Ready", {}).get("status") == "True",
