@@ -1,6 +1,7 @@
 """The driver's log: one JSON object a line, on stdout and in the run's folder; its last lines go with /progress."""
 
 import json
+import math
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -22,10 +23,7 @@ class Log:
         """`console`: people watch stdout, so that only the file gets JSON."""
         self._file = file.open("a", encoding="utf-8", newline="\n")
         self._console = console
-        # by line: a multi-line secret (a key file) may be printed a line at a time
-        self._secrets = sorted(
-            {s for secret in secrets for s in secret.splitlines() if len(s) >= 4}, key=len, reverse=True
-        )
+        self._secrets = _hidden(secrets)
         self.lines: deque[str] = deque(maxlen=LOG_LINES)
 
     def info(self, message: str, /, **keys: Any) -> None:
@@ -49,7 +47,7 @@ class Log:
 
     def final(self, document: Progress) -> None:
         """The end of the run, for a reader of the job's log who missed the last /progress."""
-        line = json.dumps({"event": FINAL_EVENT, "progress": document.document()}, ensure_ascii=True)
+        line = json.dumps({"event": FINAL_EVENT, "progress": self._plain(document.document())})
         print(self.redact(line), flush=True)
 
     def redact(self, text: str) -> str:
@@ -62,10 +60,26 @@ class Log:
         """Closes the file."""
         self._file.close()
 
+    def _plain(self, value: Any) -> Any:
+        """The value without secrets, also where a text is JSON itself, and with figures that are not finite as texts:
+        JSON has no such numbers."""
+        match value:
+            case str():
+                return self.redact(value)
+            case float() if not math.isfinite(value):
+                return str(value)
+            case Mapping():
+                return {key: self._plain(v) for key, v in value.items()}
+            case list() | tuple():
+                return [self._plain(v) for v in value]
+            case _:
+                return value
+
     def _write(self, level: str, message: str, keys: dict[str, Any]) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         # ASCII: a line stays a line whatever the text holds (U+2028 is a line's end to some readers)
-        line = self.redact(json.dumps({"time": time, "level": level, "message": message, **keys}, default=str))
+        record = {"time": time, "level": level, "message": message, **self._plain(keys)}
+        line = self.redact(json.dumps(record, default=str, allow_nan=False))
         self._file.write(line + "\n")
         self._file.flush()
         self.lines.append(line)
@@ -75,3 +89,10 @@ class Log:
             print(
                 self.redact(f"{level}: {message}" + "".join(f"\n  {k}: {v}" for k, v in keys.items())), file=sys.stderr
             )
+
+
+def _hidden(secrets: Sequence[str]) -> Sequence[str]:
+    """What must not appear: each line of each secret (a key file may be printed a line at a time), plain and as JSON
+    writes it; the longest first, so that no rest of one stays. Lines under 4 characters hide nothing."""
+    lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= 4}
+    return sorted(lines | {json.dumps(line)[1:-1] for line in lines}, key=len, reverse=True)

@@ -14,11 +14,14 @@ def render(reporter: Reporter) -> bytes:
             Gauge(name, text, registry=registry).set(value)
 
     gauge("simplerl_step", "Finished steps", document.step)
-    gauge("simplerl_steps_total_planned", "Steps of the job", document.total_steps)
+    gauge("simplerl_planned_steps", "Steps of the job", document.total_steps)
     gauge("simplerl_reward", "Mean reward of the newest step", document.metrics.get("reward"))
     gauge("simplerl_samples_per_second", "Samples trained per second, newest step", document.samples_per_second)
     gauge("simplerl_tokens_per_second", "Tokens per second, newest step", document.tokens_per_second)
+    gauge("simplerl_eta_seconds", "Estimated seconds to the end", document.eta_seconds)
     gauge("simplerl_last_progress_timestamp_seconds", "When anything last moved", document.last_progress)
+    run = Gauge("simplerl_run_info", "The attempt and its state", ["submission_id", "state"], registry=registry)
+    run.labels(document.submission_id, document.state.value).set(1)
     values = Gauge("simplerl_training_metric", "A metric of the newest step", ["name"], registry=registry)
     for name, value in document.metrics.items():
         values.labels(name).set(value)

@@ -38,8 +38,8 @@ class Reporter:
         self._seconds: list[float] = []
         self.step_seconds: Mapping[str, float] = {}
         """Seconds of the newest step by part, for the metrics and the page."""
-        self.history: list[tuple[int, dict[str, float]]] = []
-        """(step, metrics) of every step of this attempt, for the page."""
+        self.rewards: list[tuple[int, float]] = []
+        """(step, mean reward) of every step of this attempt, for the page's curve."""
 
     def document(self) -> Progress:
         """The document as it is now, with the newest log lines."""
@@ -79,7 +79,8 @@ class Reporter:
         finite = {k: rounded(v) for k, v in metrics.items() if math.isfinite(v)}
         self._seconds = [*self._seconds, total][-_ETA_STEPS:]
         self.step_seconds = seconds
-        self.history.append((step, finite))
+        if "reward" in finite:
+            self.rewards.append((step, finite["reward"]))
         left = self._document.total_steps - step
         self._update(
             state=RunState.TRAINING,

@@ -1,6 +1,7 @@
 """The driver's HTTP server: /progress and the page for holders of the token, /metrics for Prometheus."""
 
 import asyncio
+import base64
 import hmac
 from importlib import resources
 from typing import Self
@@ -13,12 +14,15 @@ from simplerl_trainer.progress.reporter import Reporter
 
 LONGEST_WAIT = 60.0
 """Seconds that one long poll may wait."""
+MOST_POINTS = 500
+"""About so many points of the curve are sent."""
 
 
 class Server:
     """Serves a reporter's document while the context is open.
 
-    `token`: what `Authorization: Bearer` must hold; None leaves the server open, for runs on one's own machine.
+    `token`: what `Authorization: Bearer` must hold, or the password that a browser asks for (of any user); None leaves
+    the server open, for runs on one's own machine.
     """
 
     def __init__(self, reporter: Reporter, *, token: str | None, port: int, host: str) -> None:
@@ -54,9 +58,12 @@ class Server:
     @web.middleware
     async def _guard(self, request: web.Request, handler: web.RequestHandler) -> web.StreamResponse:  # type: ignore[override]
         if self._token is not None and request.path != "/metrics":
-            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            given = _given_token(request.headers.get("Authorization", ""))
             if not hmac.compare_digest(given.encode(), self._token.encode()):
-                raise web.HTTPUnauthorized(text="give the job's token: Authorization: Bearer TOKEN\n")
+                raise web.HTTPUnauthorized(
+                    text="give the job's token: Authorization: Bearer TOKEN, or as the password of any user\n",
+                    headers={"WWW-Authenticate": 'Basic realm="the token of the job", charset="UTF-8"'},
+                )
         return await handler(request)  # type: ignore[operator, no-any-return]
 
     async def _progress(self, request: web.Request) -> web.Response:
@@ -74,9 +81,24 @@ class Server:
         return web.Response(body=metrics.render(self._reporter), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _history(self, _: web.Request) -> web.Response:
-        steps = [{"step": step, **values} for step, values in self._reporter.history]
-        return web.json_response({"steps": steps, "seconds": dict(self._reporter.step_seconds)})
+        steps, each = self._reporter.rewards, max(1, len(self._reporter.rewards) // MOST_POINTS)
+        points = [{"step": step, "reward": reward} for step, reward in steps[::each]]
+        return web.json_response({"steps": points, "seconds": dict(self._reporter.step_seconds)})
 
     async def _page(self, _: web.Request) -> web.Response:
         text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
         return web.Response(text=text, content_type="text/html")
+
+
+def _given_token(authorization: str) -> str:
+    kind, _, value = authorization.partition(" ")
+    match kind.lower():
+        case "bearer":
+            return value
+        case "basic":
+            try:
+                return base64.b64decode(value, validate=True).decode().partition(":")[2]
+            except ValueError:  # neither base64 nor UTF-8
+                return ""
+        case _:
+            return ""
