@@ -388,3 +388,27 @@ def test_a_refusal_that_lasts_is_written_once(parts: Parts) -> None:
     since = life.plane.audit_length()
     time.sleep(6)
     assert life.plane.writes(OPERATOR_USER, life.namespace, since) == []
+
+
+def test_a_volume_that_cannot_be_mounted_is_told_and_old_words_of_the_scheduler_are_not(parts: Parts) -> None:
+    plane, _, namespace = parts
+    life = Life(*parts)
+    cluster = life.cluster()
+    pods = cluster.make_pods()
+    uid = plane.find(cluster.pod_path(pods[0]))["metadata"]["uid"]
+    for pod in pods:
+        cluster.set_pod(pod, phase="Pending", conditions=[condition("PodScheduled", "True")])
+    for i, (reason, message) in enumerate((("FailedMount", "no such share"), ("FailedScheduling", "no room"))):
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": "x-", "namespace": namespace},
+            "involvedObject": {"kind": "Pod", "name": pods[0], "namespace": namespace, "uid": uid},
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "lastTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + i)),
+        }
+        plane.request("POST", f"/api/v1/namespaces/{namespace}/events", event)
+    life.reaches("Provisioning", "PodsNotStarting", seconds=25)
+    assert life.condition("Ready")["message"] == f"{pods[0]}: no such share"

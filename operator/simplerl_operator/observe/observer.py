@@ -101,7 +101,9 @@ class Observer:
         return replace(seen, warning=warning)
 
     async def _warning(self, namespace: str, uid: str) -> str:
-        events = await self._api.list(EVENT, namespace, fields=f"involvedObject.uid={uid},type=Warning")
+        # what the scheduler says stands in the pod's conditions, and its Events outlive their cause
+        selector = f"involvedObject.uid={uid},type=Warning,reason!=FailedScheduling"
+        events = await self._api.list(EVENT, namespace, fields=selector)
         if not events:
             return ""
         newest = max(events, key=lambda e: e.get("lastTimestamp") or e.get("eventTime") or "")
