@@ -146,7 +146,7 @@ def test_trouble_of_the_pods_is_on_the_object_within_seconds(
     for pod in pods:
         cluster.set_pod(pod, conditions=[condition("PodScheduled", "True")])
     make(cluster, pods)
-    life.reaches("Provisioning", reason, seconds=5)
+    life.reaches("Provisioning", reason, seconds=10)
     assert life.condition("ClusterReady")["message"] == message.format(cluster=cluster.name)
     assert life.condition("ClusterReady")["reason"] == reason
     assert [e["type"] for e in life.events() if e["reason"] == reason] == ["Warning"]
