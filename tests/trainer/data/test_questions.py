@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplerl_api.failures import FailureReason, TrainerFailure
@@ -59,6 +59,7 @@ def test_an_array_is_read(tmp_path: Path) -> None:
     assert from_file(path, fields) == [Question("a", "1"), Question("b\n", "2")]
 
 
+@settings(deadline=None)  # a busy disk
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip), min_size=1, max_size=5))
 def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     lines = [json.dumps({"question": t, "answer": "1"}, ensure_ascii=False) for t in texts]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplerl_trainer.progress import files
@@ -57,6 +57,7 @@ def test_a_sample_is_a_line_with_its_judgement(tmp_path: Path) -> None:
 
 
 @given(st.text())
+@settings(deadline=None)  # a busy disk
 def test_a_line_is_one_object_whatever_the_text_holds(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("run")
     score = Score(0.0, "different", text, text)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplerl_api.progress import LOG_LINES, Progress, RunState
@@ -28,6 +28,7 @@ def test_a_line_is_one_object_on_stdout_and_in_the_file(tmp_path: Path, capsys: 
 
 
 @given(st.text(), st.floats())
+@settings(deadline=None)  # a busy disk
 def test_any_text_and_figure_make_one_line(tmp_path_factory: pytest.TempPathFactory, text: str, figure: float) -> None:
     log = Log(tmp_path_factory.mktemp("log") / "driver.log", console=True)
     log.info("said", text=text, figures={"x": [figure]})

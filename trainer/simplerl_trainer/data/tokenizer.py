@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError
+from jinja2 import Template, TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.nodes import Node
 from jinja2.parser import Parser
@@ -34,6 +34,7 @@ class Tokenizer:
         config = _read_config(folder)
         self._special = {name: _token(value) for name, value in config.items() if name.endswith("_token")}
         self._chat = _chat_template(folder, config)
+        self._compiled: Template | None = None
 
     @property
     def has_chat_template(self) -> bool:
@@ -65,10 +66,10 @@ class Tokenizer:
             )
         messages = [{"role": "user", "content": question}]
         try:
-            return (
-                _environment()
-                .from_string(self._chat)
-                .render(messages=messages, tools=None, documents=None, add_generation_prompt=True, **self._special)
+            if self._compiled is None:
+                self._compiled = _environment().from_string(self._chat)
+            return self._compiled.render(
+                messages=messages, tools=None, documents=None, add_generation_prompt=True, **self._special
             )
         except TemplateError as e:
             raise _invalid(f"the chat template of model folder {self._folder} fails ({e}): give a literal text") from e
