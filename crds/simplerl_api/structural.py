@@ -60,8 +60,8 @@ def _value(annotation: Any, node: Schema, definitions: Mapping[str, Schema], def
     model = _model_in(annotation)
     out: Schema
     match node.get("type"):
-        case "object" if (
-            (model is not None and "properties" in node) or (model is not None and not node.get("additionalProperties"))
+        case "object" if (model is not None and "properties" in node) or (
+            model is not None and not node.get("additionalProperties")
         ):
             out = _object(model, node, definitions, defaults)
         case "object":

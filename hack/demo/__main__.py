@@ -8,6 +8,7 @@ from pathlib import Path
 from hack.cluster import commands
 from hack.cluster.errors import ClusterError
 from hack.demo import follow, install, target, volumes
+
 from simplerl_api import yaml12
 
 
@@ -37,7 +38,10 @@ def demo(file: Path, claims: list[str], seconds: float) -> int:
         claim_name, _, content = claim.partition("=")
         volumes.claim(cluster, claim_name, content=Path(content) if content else None)
     start = time.monotonic()
-    print(f"$ kubectl apply -f {file.relative_to(install.ROOT) if file.is_relative_to(install.ROOT) else file}", flush=True)
+    print(
+        f"$ kubectl apply -f {file.relative_to(install.ROOT) if file.is_relative_to(install.ROOT) else file}",
+        flush=True,
+    )
     print(cluster.run("applying the job", "apply", "-f", str(file)), end="", flush=True)
     job = follow.until_done(cluster, name, seconds)
     follow.report(job)

@@ -41,7 +41,9 @@ def report(job: dict[str, Any]) -> None:
             f"{last['step']}"
         )
     if "model" in status:
-        commands.say(f"the trained model: {status['model']['path']} of claim {job['spec']['checkpoint'].get('claimName')}")
+        commands.say(
+            f"the trained model: {status['model']['path']} of claim {job['spec']['checkpoint'].get('claimName')}"
+        )
     commands.say(f"job {job['metadata']['name']}: {status['phase']}: {_ready(job)}")
     if "failure" in status:
         print(status["failure"].get("log", ""), file=sys.stderr)

@@ -26,9 +26,7 @@ class Target:
 
     def run(self, doing: str, *words: str, stdin: str | None = None, seconds: float = 60) -> str:
         """kubectl's output."""
-        return commands.run(
-            [self.kubectl, *words], doing, stdin=stdin, seconds=seconds, environment=self.environment()
-        )
+        return commands.run([self.kubectl, *words], doing, stdin=stdin, seconds=seconds, environment=self.environment())
 
     def apply(self, doing: str, *manifests: dict[str, Any]) -> None:
         """Applies manifests."""
@@ -37,7 +35,9 @@ class Target:
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any] | None:
         """An object, or None where it is not there."""
-        text = self.run(f"reading {kind} {name}", "get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
+        text = self.run(
+            f"reading {kind} {name}", "get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found"
+        )
         return json.loads(text) if text.strip() else None
 
 
@@ -58,7 +58,9 @@ def find() -> Target:
             raise ClusterError(f"CLUSTER=current needs {program} on PATH: install it")
     target = Target("kubectl", "helm", None, embedded=False)
     if not target.run("looking for KubeRay", "get", "crd", "rayclusters.ray.io", "--ignore-not-found", "-o", "name"):
-        raise ClusterError("the current cluster has no KubeRay: install the kuberay-operator chart, version 1.6.1 or later")
+        raise ClusterError(
+            "the current cluster has no KubeRay: install the kuberay-operator chart, version 1.6.1 or later"
+        )
     return target
 
 

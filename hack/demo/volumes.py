@@ -16,7 +16,9 @@ def claim(target: Target, name: str, *, content: Path | None = None, size: str =
     """
     if not target.embedded:
         storage_class = os.environ.get("SIMPLERL_STORAGE_CLASS")
-        target.apply(f"creating claim {name}", _claim(name, size, {"storageClassName": storage_class} if storage_class else {}))
+        target.apply(
+            f"creating claim {name}", _claim(name, size, {"storageClassName": storage_class} if storage_class else {})
+        )
         return None
     folder = places.VOLUMES / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +41,9 @@ def claim(target: Target, name: str, *, content: Path | None = None, size: str =
     if target.get("pvc", name, "default") is None and target.get("pv", f"demo-{name}", "default") is not None:
         # a released volume keeps the uid of the claim that was deleted, and would never be bound again
         target.run(f"removing the old volume of claim {name}", "delete", "pv", f"demo-{name}", "--wait=true")
-    target.apply(f"creating claim {name}", volume, _claim(name, size, {"storageClassName": "", "volumeName": f"demo-{name}"}))
+    target.apply(
+        f"creating claim {name}", volume, _claim(name, size, {"storageClassName": "", "volumeName": f"demo-{name}"})
+    )
     return folder
 
 

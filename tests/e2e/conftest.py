@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from hack.demo import install, target, volumes
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from conftest import Installed
-from watching import Watch, condition, phase, step
-
 from hack.cluster import places
+from watching import Watch, condition, phase, step
 
 ROOT = Path(__file__).parents[2]
 ORDER = ["", "Pending", "Provisioning", "Starting", "Training", "Succeeded"]
@@ -26,7 +25,9 @@ def life(installed: Installed) -> dict[str, Any]:
         training = watch.until("a third step", lambda j: step(j) >= 3, 420)
         before = _pods(installed)
         operator = _operator_pods(installed)
-        cluster.run("killing the operator", "delete", "pod", "-n", "simplerl-system", "--all", "--grace-period=0", "--force")
+        cluster.run(
+            "killing the operator", "delete", "pod", "-n", "simplerl-system", "--all", "--grace-period=0", "--force"
+        )
         watch.until("five more steps", lambda j: step(j) >= step(training) + 5, 240)
         after = _pods(installed)
         assert _operator_pods(installed) != operator
@@ -36,7 +37,9 @@ def life(installed: Installed) -> dict[str, Any]:
 
 
 def _pods(installed: Installed) -> dict[str, str]:
-    text = installed.cluster.run("listing pods", "get", "pods", "-n", "default", "-l", "simplerl.io/job=tiny", "-o", "json")
+    text = installed.cluster.run(
+        "listing pods", "get", "pods", "-n", "default", "-l", "simplerl.io/job=tiny", "-o", "json"
+    )
     return {p["metadata"]["name"]: p["metadata"]["uid"] for p in json.loads(text)["items"]}
 
 
@@ -69,7 +72,11 @@ def test_killing_the_operator_leaves_the_cluster_its_pods_and_the_submission(lif
     assert len(life["before"]) == 4
     assert life["after"] == life["before"]
     before, after = life["training"]["status"]["cluster"], life["done"]["status"]["cluster"]
-    assert (before["name"], before["uid"], before["submissionId"]) == (after["name"], after["uid"], after["submissionId"])
+    assert (before["name"], before["uid"], before["submissionId"]) == (
+        after["name"],
+        after["uid"],
+        after["submissionId"],
+    )
 
 
 def test_ranks_and_engine_ran_in_pods_of_their_own(life: dict[str, Any]) -> None:
@@ -95,7 +102,9 @@ def test_kstatus_conditions_end_true(life: dict[str, Any]) -> None:
 
 def test_the_raycluster_is_removed_at_the_end(life: dict[str, Any], installed: Installed) -> None:
     name = life["done"]["status"]["cluster"]["name"]
-    installed.cluster.run("waiting for the end of the cluster", "wait", "--for=delete", f"raycluster/{name}", "--timeout=60s")
+    installed.cluster.run(
+        "waiting for the end of the cluster", "wait", "--for=delete", f"raycluster/{name}", "--timeout=60s"
+    )
 
 
 def test_the_learning_rate_on_the_object_is_the_file_s(life: dict[str, Any]) -> None:
@@ -107,7 +116,9 @@ def test_a_change_after_the_start_is_refused_with_a_sentence(life: dict[str, Any
 
     patch = '{"spec": {"training": {"steps": 99}}}'
     with pytest.raises(ClusterError, match="fixed once the job has started"):
-        installed.cluster.run("changing the job", "patch", "simplerljobs", "tiny", "-n", "default", "--type=merge", "-p", patch)
+        installed.cluster.run(
+            "changing the job", "patch", "simplerljobs", "tiny", "-n", "default", "--type=merge", "-p", patch
+        )
 
 
 def test_the_exported_model_is_as_good_by_a_plain_script(life: dict[str, Any]) -> None:

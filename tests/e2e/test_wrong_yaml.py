@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Installed
+from hack.cluster.errors import ClusterError
 from watching import Watch, condition
 
-from hack.cluster.errors import ClusterError
 from simplerl_api import overrides, yaml12
 
 ROOT = Path(__file__).parents[2]

@@ -57,7 +57,9 @@ class Watch:
                     return self.seen[position]
                 position += 1
             time.sleep(0.2)
-        raise AssertionError(f"waited {seconds:.0f} s for {what}; the job is now: {json.dumps(self.last.get('status'))}")
+        raise AssertionError(
+            f"waited {seconds:.0f} s for {what}; the job is now: {json.dumps(self.last.get('status'))}"
+        )
 
 
 def phase(job: dict[str, Any]) -> str:

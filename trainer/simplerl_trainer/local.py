@@ -47,7 +47,10 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
 
 def _one_node(document: dict[str, Any]) -> dict[str, Any]:
     spec = document["spec"]
-    return {**document, "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": min(64, spec["cluster"]["gpus"])}}}
+    return {
+        **document,
+        "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": min(64, spec["cluster"]["gpus"])}},
+    }
 
 
 def _run(job: SimpleRLJob, output: Path) -> run.Run:
