@@ -5,7 +5,7 @@ python -m simplerl_trainer.models.tiny FOLDER [SEED] [WARMUP_STEPS]
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,12 +16,14 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from simplerl_api.spec.model import TinyModel
 from simplerl_trainer.models.arithmetic_tokenizer import EOS, PAD, make_tokenizer, save_tokenizer
 
-BATCH = 32
-"""Additions in one warm-up step."""
-TWO_DIGITS = 24
-"""Those of them whose terms reach 100; the terms of the others reach 10."""
+SMALL, LARGE = 10, 22
+"""Additions in one warm-up step: with terms up to 10, and with terms up to 100."""
 LEARNING_RATE = 1e-3
-"""At the start of the warm-up; it falls to 0 in a straight line."""
+"""After the first 20 steps of the warm-up; it falls to 0 in a straight line."""
+DOUBT = 0.3
+"""Share of each digit's probability that the warm-up spreads over all ten. It teaches how to add, and to answer with
+little confidence: what training then has to change. (A model that merely knows too little finds few right answers to
+learn from, and 60 steps do not lift it.)"""
 
 
 def build(folder: Path, model: TinyModel) -> None:
@@ -42,26 +44,27 @@ def build(folder: Path, model: TinyModel) -> None:
 
 def warm_up(policy: Qwen2ForCausalLM, seed: int, steps: int) -> None:
     """Supervised steps on answers to `Calculate 23 + 34.`, over `shown` additions only."""
-    tokenizer = make_tokenizer()
+    small, large = (_table([pair for pair in pairs(top) if shown(*pair)]) for top in (10, 100))
+    digits = torch.tensor([make_tokenizer().token_to_id(str(d)) for d in range(10)])
     draw = random.Random(f"simplerl tiny {seed}")
-    optimizer = torch.optim.AdamW(policy.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95), weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 20) * (1 - step / steps))
-    additions = {digits: [pair for pair in pairs(digits) if shown(*pair)] for digits in (1, 2)}
+    optimizer = torch.optim.AdamW(
+        policy.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / 20) * (1 - step / max(1, steps))
+    )
     for _ in range(steps):
-        batch = [*draw.choices(additions[1], k=BATCH - TWO_DIGITS), *draw.choices(additions[2], k=TWO_DIGITS)]
-        prompts = [tokenizer.encode(f"Calculate {a} + {b}.").ids for a, b in batch]
-        answers = [tokenizer.encode(f"{a + b}{EOS}").ids for a, b in batch]
-        longest = max(len(p) + len(r) for p, r in zip(prompts, answers, strict=True))
-        # ids: (BATCH, longest), padded on the right; labels: the next token where it belongs to the answer, else -100
-        ids = torch.full((BATCH, longest), tokenizer.token_to_id(PAD))
-        labels = torch.full((BATCH, longest), -100)
-        for row, (prompt, response) in enumerate(zip(prompts, answers, strict=True)):
-            end = len(prompt) + len(response)
-            ids[row, :end] = torch.tensor(prompt + response)
-            labels[row, len(prompt) - 1 : end - 1] = torch.tensor(response)
-        hidden = policy.model(ids).last_hidden_state
+        rows = [*draw.choices(small, k=SMALL), *draw.choices(large, k=LARGE)]
+        longest = max(len(ids) for ids, _ in rows)
+        # ids and labels: (SMALL + LARGE, longest), padded on the right; a label is the next token where that belongs to
+        # the answer, else -100
+        ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in rows])
+        labels = torch.tensor([labels + [-100] * (longest - len(labels)) for _, labels in rows])
         answered = labels != -100
-        loss = functional.cross_entropy(policy.lm_head(hidden[answered]), labels[answered])
+        logprobs = policy.lm_head(policy.model(ids).last_hidden_state[answered]).log_softmax(-1)
+        doubt = DOUBT * torch.isin(labels[answered], digits)
+        certain = functional.nll_loss(logprobs, labels[answered], reduction="none")
+        loss = ((1 - doubt) * certain - doubt * logprobs[:, digits].mean(-1)).mean()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
@@ -69,15 +72,23 @@ def warm_up(policy: Qwen2ForCausalLM, seed: int, steps: int) -> None:
         schedule.step()
 
 
-def pairs(digits: int) -> Iterator[tuple[int, int]]:
-    """All pairs of terms from 0 to 10**digits, the range of reasoning-gym's basic_arithmetic."""
-    top = 10**digits
+def _table(additions: Sequence[tuple[int, int]]) -> list[tuple[list[int], list[int]]]:
+    """The ids of each addition's question and answer, and its labels."""
+    tokenizer, table = make_tokenizer(), []
+    for a, b in additions:
+        question, answer = tokenizer.encode(f"Calculate {a} + {b}.").ids, tokenizer.encode(f"{a + b}{EOS}").ids
+        table.append((question + answer, [-100] * (len(question) - 1) + answer + [-100]))
+    return table
+
+
+def pairs(top: int) -> Iterator[tuple[int, int]]:
+    """All pairs of terms up to `top`, which reasoning-gym's basic_arithmetic draws from for 10 and 100."""
     return ((a, b) for a in range(top + 1) for b in range(top + 1))
 
 
 def shown(a: int, b: int) -> bool:
-    """Whether the warm-up may show this addition: one half of them, spread evenly. The other half stays unseen."""
-    return (a * 101 + b) * 2654435761 % 2**32 >= 2**31  # Knuth's multiplicative hash
+    """Whether the warm-up may show this addition: three quarters of them, spread evenly. The others stay unseen."""
+    return (a * 101 + b) * 2654435761 % 2**32 >= 2**30  # Knuth's multiplicative hash
 
 
 def _config() -> Qwen2Config:
