@@ -36,7 +36,7 @@ LLAMA = (
 
 def tokenizer(folder: Path, chat: str | None = None, in_config: bool = False, bos: bool = False) -> Tokenizer:
     save_tokenizer(folder)
-    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config = json.loads((folder / "tokenizer_config.json").read_text()) | {"tokenizer_class": "TokenizersBackend"}
     if bos:  # as Llama's: the tokenizer itself puts the token in front
         fast = make_tokenizer()
         fast.add_special_tokens(["<bos>"])
@@ -95,7 +95,7 @@ def test_texts_and_ids_are_those_of_transformers(tmp_path: Path, chat: str, bos:
 
 def test_a_begin_token_stands_once(tmp_path: Path) -> None:
     made = tokenizer(tmp_path, LLAMA, bos=True)
-    begin = 320
+    begin = make_tokenizer().get_vocab_size()
     for ids in made.encode(["7", "<bos>7"], chat=False) + made.encode([made.chat_prompt("7")], chat=True):
         assert ids.count(begin) == 1
         assert ids[0] == begin
@@ -140,12 +140,12 @@ def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
         Tokenizer(tmp_path)
 
 
-QUESTIONS = [Question("1 + 1", "2"), Question("22 +  22", "44"), Question("3", "3"), Question("22222222222", "1")]
+QUESTIONS = [Question("1 + 1", "2"), Question("2 +  2", "4"), Question("3", "3"), Question("x" * 11, "1")]
 
 
 def test_prompts_keep_their_order_and_what_is_dropped_is_counted(tmp_path: Path) -> None:
     made = tokenizer(tmp_path)
-    found = make_prompts(QUESTIONS, choose("Q {question}", made), made, 8, {key("22 + 22"), key("4")})
+    found = make_prompts(QUESTIONS, choose("Q {question}", made), made, 8, {key("2 + 2"), key("4")})
     assert [(p.row, p.question, p.answer) for p in found.prompts] == [(0, "1 + 1", "2"), (2, "3", "3")]
     assert (found.too_long, found.held_out, found.example) == (1, 1, "Q 1 + 1")
     assert made.decode([found.prompts[0].token_ids]) == ["Q 1 + 1"]
