@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 CONFIG = {
-    "min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2, "operators": ["+"],
+    "min_terms": 4, "max_terms": 4, "min_digits": 1, "max_digits": 1, "operators": ["+"],
     "allow_parentheses": False, "allow_negation": False, "format_style": "simple",
 }  # fmt: skip
 
@@ -16,7 +16,7 @@ def main(folder: str, count: int) -> None:
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    questions = reasoning_gym.create_dataset("basic_arithmetic", size=count, seed=777, **CONFIG)
+    questions = reasoning_gym.create_dataset("basic_arithmetic", size=count, seed=500_000, **CONFIG)
     right = 0
     for item in questions:
         prompt = tokenizer(item["question"], return_tensors="pt", add_special_tokens=False)

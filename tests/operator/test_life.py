@@ -112,7 +112,7 @@ def test_the_token_and_the_run_are_what_the_pods_get(
     assert run.submission_id == life.cluster_name
     assert run.plan.engines == 1
     assert run.output == f"/checkpoints/{namespace}/tiny-{life.uid.replace('-', '')[:8]}"
-    assert json.loads(config_map["data"]["run.json"])["spec"]["model"] == {"tiny": {"seed": 0, "warmupSteps": 300}}
+    assert json.loads(config_map["data"]["run.json"])["spec"]["model"] == {"tiny": {"seed": 0, "warmupAccuracy": 0.33}}
 
 
 def test_a_driver_that_fails_leaves_its_reason_and_last_lines_on_the_object(

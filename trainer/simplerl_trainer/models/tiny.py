@@ -1,8 +1,9 @@
-"""The toy model: a small Qwen2 that was shown some additions, built on the spot.
+"""The toy model: a small Llama that was shown some additions, built on the spot.
 
-python -m simplerl_trainer.models.tiny FOLDER [SEED] [WARMUP_STEPS]
+python -m simplerl_trainer.models.tiny FOLDER [SEED] [WARMUP_ACCURACY]
 """
 
+import itertools
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,19 +12,26 @@ from pathlib import Path
 
 import torch
 from torch.nn import functional
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from simplerl_api.spec.model import TinyModel
 from simplerl_trainer.models.arithmetic_tokenizer import EOS, PAD, make_tokenizer, save_tokenizer
 
-SMALL, LARGE = 10, 22
-"""Additions in one warm-up step: with terms up to 10, and with terms up to 100."""
+TERMS, TOP = 4, 10
+"""Terms of an addition, each from 0 to TOP: basic_arithmetic's questions of four terms of one digit."""
+BATCH, STEPS = 32, 350
+"""Additions in one warm-up step, and steps of the warm-up."""
 LEARNING_RATE = 1e-3
-"""After the first 20 steps of the warm-up; it falls to 0 in a straight line."""
-DOUBT = 0.3
-"""Share of each digit's probability that the warm-up spreads over all ten. It teaches how to add, and to answer with
-little confidence: what training then has to change. (A model that merely knows too little finds few right answers to
-learn from, and 60 steps do not lift it.)"""
+"""After the first RISE steps of the warm-up; it falls to 0 in a straight line."""
+RISE = 20
+DOUBT = 0.45
+"""Share of an answer's probability that the warm-up spreads over all sums: the model learns how to add, and to answer
+with little confidence. One that merely knows too little finds few right answers to learn from."""
+CHECKED = 512
+"""Additions on which the accuracy is measured."""
+
+Row = tuple[list[int], list[int]]
+"""Ids of a question and its answer; labels: the next token where that belongs to the answer, else -100."""
 
 
 def build(folder: Path, model: TinyModel) -> None:
@@ -34,66 +42,99 @@ def build(folder: Path, model: TinyModel) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with _one_thread():
         torch.manual_seed(model.seed)
-        policy = Qwen2ForCausalLM(_config())
-        warm_up(policy, model.seed, model.warmup_steps)
+        policy = LlamaForCausalLM(_config())
+        if model.warmup_accuracy > 0:
+            warm_up(policy, model.seed)
+            make_unsure(policy, model.warmup_accuracy)
         policy.save_pretrained(folder)
     save_tokenizer(folder)
     for file in folder.iterdir():
         file.chmod(0o644)  # save_pretrained keeps the weights from other users, whose pods mount them
 
 
-def warm_up(policy: Qwen2ForCausalLM, seed: int, steps: int) -> None:
-    """Supervised steps on answers to `Calculate 23 + 34.`, over `shown` additions only."""
-    small, large = (_table([pair for pair in pairs(top) if shown(*pair)]) for top in (10, 100))
-    digits = torch.tensor([make_tokenizer().token_to_id(str(d)) for d in range(10)])
+def warm_up(policy: LlamaForCausalLM, seed: int) -> None:
+    """Supervised steps on answers to `shown` additions."""
     draw = random.Random(f"simplerl tiny {seed}")
+    seen = _rows([terms for terms in additions() if shown(terms)])
+    sums = torch.tensor([make_tokenizer().token_to_id(str(n)) for n in range(TERMS * TOP + 1)])
     optimizer = torch.optim.AdamW(
         policy.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95), weight_decay=0.0, fused=True
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, (step + 1) / 20) * (1 - step / max(1, steps))
-    )
-    for _ in range(steps):
-        rows = [*draw.choices(small, k=SMALL), *draw.choices(large, k=LARGE)]
-        longest = max(len(ids) for ids, _ in rows)
-        # ids and labels: (SMALL + LARGE, longest), padded on the right; a label is the next token where that belongs to
-        # the answer, else -100
-        ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in rows])
-        labels = torch.tensor([labels + [-100] * (longest - len(labels)) for _, labels in rows])
-        answered = labels != -100
-        logprobs = policy.lm_head(policy.model(ids).last_hidden_state[answered]).log_softmax(-1)
-        doubt = DOUBT * torch.isin(labels[answered], digits)
-        certain = functional.nll_loss(logprobs, labels[answered], reduction="none")
-        loss = ((1 - doubt) * certain - doubt * logprobs[:, digits].mean(-1)).mean()
+    for step in range(STEPS):
+        for group in optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * min(1.0, (step + 1) / RISE) * (1 - step / STEPS)
+        logits, labels, _ = _answers(policy, draw.choices(seen, k=BATCH))
+        logprobs = logits.log_softmax(-1)
+        certain = functional.nll_loss(logprobs, labels, reduction="none")
+        doubt = DOUBT * torch.isin(labels, sums)
+        loss = ((1 - doubt) * certain - doubt * logprobs[:, sums].mean(-1)).mean()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
         optimizer.step()
-        schedule.step()
 
 
-def _table(additions: Sequence[tuple[int, int]]) -> list[tuple[list[int], list[int]]]:
-    """The ids of each addition's question and answer, and its labels."""
-    tokenizer, table = make_tokenizer(), []
-    for a, b in additions:
-        question, answer = tokenizer.encode(f"Calculate {a} + {b}.").ids, tokenizer.encode(f"{a + b}{EOS}").ids
-        table.append((question + answer, [-100] * (len(question) - 1) + answer + [-100]))
-    return table
+@torch.no_grad()
+def make_unsure(policy: LlamaForCausalLM, accuracy: float) -> None:
+    """Flattens the policy's distribution until `accuracy` of the answers that it samples are right.
+
+    All logits are scaled by the weight of the last norm; the scale is found by bisection. Raises RuntimeError where the accuracy is out of reach.
+    """
+    rows = _rows(random.Random(0).sample(list(additions()), CHECKED))
+    norm = policy.model.norm.weight
+    whole, low, high = norm.clone(), 0.0, 1.0
+    if (reached := accuracy_of(policy, rows)) < accuracy:
+        raise RuntimeError(f"model.tiny.warmupAccuracy is {accuracy}, but its warm-up reaches {reached:.2f}: lower it")
+    for _ in range(12):
+        scale = (low + high) / 2
+        norm.copy_(whole * scale)
+        low, high = (scale, high) if accuracy_of(policy, rows) < accuracy else (low, scale)
 
 
-def pairs(top: int) -> Iterator[tuple[int, int]]:
-    """All pairs of terms up to `top`, which reasoning-gym's basic_arithmetic draws from for 10 and 100."""
-    return ((a, b) for a in range(top + 1) for b in range(top + 1))
+def additions() -> Iterator[tuple[int, ...]]:
+    """The terms of all additions."""
+    return itertools.product(range(TOP + 1), repeat=TERMS)
 
 
-def shown(a: int, b: int) -> bool:
-    """Whether the warm-up may show this addition: three quarters of them, spread evenly. The others stay unseen."""
-    return (a * 101 + b) * 2654435761 % 2**32 >= 2**30  # Knuth's multiplicative hash
+def shown(terms: Sequence[int]) -> bool:
+    """Whether the warm-up may show this addition: one half of them, spread evenly. The other half stays unseen."""
+    number = 0
+    for term in terms:
+        number = number * (TOP + 1) + term
+    return number * 2654435761 % 2**32 >= 2**31  # Knuth's multiplicative hash
 
 
-def _config() -> Qwen2Config:
+def _rows(of: Sequence[Sequence[int]]) -> list[Row]:
+    tokenizer, rows = make_tokenizer(), []
+    for terms in of:
+        question = tokenizer.encode(f"Calculate {' + '.join(map(str, terms))}.").ids
+        answer = tokenizer.encode(f"{sum(terms)}{EOS}").ids
+        rows.append((question + answer, [-100] * (len(question) - 1) + answer + [-100]))
+    return rows
+
+
+@torch.no_grad()
+def accuracy_of(policy: LlamaForCausalLM, rows: Sequence[Row]) -> float:
+    """Mean probability of the right answer and its end."""
+    logits, labels, of = _answers(policy, rows)
+    logprobs = -functional.cross_entropy(logits, labels, reduction="none")
+    return torch.zeros(len(rows)).index_add(0, of, logprobs).exp().mean().item()
+
+
+def _answers(policy: LlamaForCausalLM, rows: Sequence[Row]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Logits (tokens, vocabulary), labels (tokens,) and row (tokens,) of all tokens of the rows' answers."""
+    longest = max(len(ids) for ids, _ in rows)
+    # ids and labels: (rows, longest), padded on the right
+    ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in rows])
+    labels = torch.tensor([labels + [-100] * (longest - len(labels)) for _, labels in rows])
+    answered = labels != -100
+    return policy.lm_head(policy.model(ids).last_hidden_state[answered]), labels[answered], answered.nonzero()[:, 0]
+
+
+def _config() -> LlamaConfig:
+    # not a Qwen2: transformers gives that family its own tokenizer, whatever tokenizer.json says
     tokenizer = make_tokenizer()
-    return Qwen2Config(
+    return LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=128,
         intermediate_size=384,
@@ -123,4 +164,5 @@ def _one_thread() -> Iterator[None]:
 
 if __name__ == "__main__":
     _folder, *_numbers = sys.argv[1:]
-    build(Path(_folder), TinyModel(**dict(zip(("seed", "warmup_steps"), map(int, _numbers), strict=False))))
+    _settings = TinyModel(**dict(zip(("seed", "warmup_accuracy"), map(float, _numbers), strict=False)))
+    build(Path(_folder), _settings)
