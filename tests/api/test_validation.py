@@ -78,6 +78,14 @@ def test_every_example_is_valid(example: Path) -> None:
             "metadata.name is tiny.job: metadata.name must be at most 44 characters of a-z, 0-9 and -, start with a "
             "letter and end with a letter or digit (its pods and services are named after it)",
         ),
+        (
+            ["cluster.env=[{name: HOME, value: /root}]"],
+            "spec.cluster.env[0].name: the operator sets HOME: leave it out",
+        ),
+        (
+            ["evaluation.temperature=0.001"],
+            "spec.evaluation.temperature: evaluation.temperature must be 0 or from 0.01 to 2",
+        ),
         (["training.actor.learningRate=.nan"], "spec.training.actor.learningRate is NaN: it should be a finite number"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",

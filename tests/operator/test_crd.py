@@ -79,6 +79,18 @@ WRONG = [
         3,
         "placement.disaggregated.trainingGpus must be less than cluster.gpus",
     ),
+    (
+        "a variable that would open the lock",
+        "spec.cluster.env",
+        [{"name": "RAY_AUTH_MODE", "value": "disabled"}],
+        "the operator sets this variable: leave it out",
+    ),
+    (
+        "a temperature that vLLM would change",
+        "spec.evaluation.temperature",
+        0.001,
+        "evaluation.temperature must be 0 or from 0.01 to 2",
+    ),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
 ]
 

@@ -83,14 +83,6 @@ def test_an_impossible_plan_is_refused_with_what_would_fit_and_stays_editable(pa
     life.reaches("Provisioning")
 
 
-def test_a_variable_that_would_open_the_lock_is_refused(parts: Parts) -> None:
-    env = [{"name": "RAY_AUTH_MODE", "value": "disabled"}]
-    life = Life(*parts, cluster={**documents.TINY["cluster"], "env": env})
-    assert refused(life, "InvalidSpec") == (
-        "spec.cluster.env[0].name is RAY_AUTH_MODE: the operator sets it, leave it out"
-    )
-
-
 def test_what_the_api_server_says_to_the_pod_template_is_passed_on(parts: Parts) -> None:
     workers = {"tolerations": [{"key": "gpu", "operater": "Exists"}]}
     life = Life(*parts, cluster={**documents.TINY["cluster"], "workers": workers})

@@ -107,6 +107,12 @@ class NodeActor:
             s.bind(("", 0))
             return int(s.getsockname()[1])
 
+    def clean(self, prefix: str) -> None:
+        """Removes what an attempt that was killed left in shared memory."""
+        from simplerl_trainer.weights import shared_memory
+
+        shared_memory.remove(prefix)
+
     def build_tiny(self, model: "TinyModel") -> dict[str, bytes]:
         """The files of the toy model."""
         from simplerl_trainer.models import folder, tiny

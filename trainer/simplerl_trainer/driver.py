@@ -6,6 +6,7 @@ python -m simplerl_trainer.driver RUN.json
 import asyncio
 import os
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
@@ -29,19 +30,31 @@ async def drive(run: Run, *, token: str | None, address: str | None, local: bool
     The last line on stdout holds the final progress document (`"event": "final"`), so that it can be read from the
     job's log when nobody asked for it in time.
     """
-    output = Path(run.output)
-    output.mkdir(parents=True, exist_ok=True)
-    logger = log.Log(output / "driver.log", secrets=[token] if token else [], console=local and sys.stdout.isatty())
+    logger, fault = _open_log(run, token, console=local and sys.stdout.isatty())
     reporter = Reporter(run.submission_id, run.spec.training.steps, logger)
     async with Server(
         reporter, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0"
     ) as server:
         logger.info("driver started", submission=run.submission_id, attempt=run.attempt, progress_port=server.port)
-        code = await _attempt(run, reporter, logger, address)
+        code = _failed(fault, reporter, logger) if fault else await _attempt(run, reporter, logger, address)
         if not local:
             logger.final(reporter.document())
             await server.final_read(LINGER_SECONDS)
     return code
+
+
+def _open_log(run: Run, token: str | None, console: bool) -> tuple[log.Log, TrainerFailure | None]:
+    """The log in the run's folder; where that cannot be written, one elsewhere and the reason to end."""
+    secrets, name = [token] if token else [], "driver.log"
+    try:
+        Path(run.output).mkdir(parents=True, exist_ok=True)
+        return log.Log(Path(run.output) / name, secrets, console), None
+    except OSError as e:
+        message = (
+            f"the run's folder {run.output} cannot be written ({e.strerror}): check the claim's permissions and room"
+        )
+        failure = TrainerFailure(FailureReason.CHECKPOINT_FAILED, message)
+        return log.Log(Path(tempfile.mkdtemp()) / name, secrets, console), failure
 
 
 async def _attempt(run: Run, reporter: Reporter, logger: log.Log, address: str | None) -> int:
@@ -57,6 +70,10 @@ async def _attempt(run: Run, reporter: Reporter, logger: log.Log, address: str |
         reporter.succeeded()
         logger.info("run succeeded", step=run.spec.training.steps)
         return 0
+    return _failed(failure, reporter, logger)
+
+
+def _failed(failure: TrainerFailure, reporter: Reporter, logger: log.Log) -> int:
     reporter.failed(failure.reason, failure.message)
     logger.error("run failed", reason=failure.reason.value, why=failure.message)
     return EXIT_CODES[failure.reason]

@@ -27,12 +27,14 @@ from simplerl_trainer.weights.buckets import Bucket, make_buckets
 PLACEMENT_SECONDS = 600.0
 START_SECONDS = 900.0
 SYNC_SECONDS = 600.0
+BUCKET_SECONDS = 120.0
+"""Shorter than SYNC_SECONDS, so that the one who waits can say for what."""
 NODE_SECONDS = 300.0
 INITIAL_MODEL = "initial-model"
 """Folder of the toy model in the run's folder: later attempts start from the very same weights."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Fleet:
     """A run's processes, ready to draw and to train."""
 
@@ -40,14 +42,32 @@ class Fleet:
     ranks: Ranks
     pool: Pool
     buckets: Sequence[Bucket]
-    roads: roads.Roads
+    root: Any
+    """The NodeActor of rank 0's node."""
+    address: str
+    """That node's address."""
     versions: Versions
+    roads: roads.Roads | None = None
 
     async def sync(self, version: int) -> None:
         """Brings the ranks' weights into all engines as `version`."""
         engines = self.pool.engines
-        own = roads.Roads(self.roads.senders, {e: r for e, r in self.roads.receivers.items() if e in engines})
-        await sync.sync(self.ranks.actors, engines, own, self.buckets, version, SYNC_SECONDS)
+        if self.roads is None or set(self.roads.receivers) != set(engines):
+            self.roads = await self._roads(set(engines))
+        await sync.sync(self.ranks.actors, engines, self.roads, self.buckets, version, SYNC_SECONDS)
+
+    async def _roads(self, engines: set[int]) -> roads.Roads:
+        """Roads to the engines that live; their group forms anew, on a port of its own."""
+        port = (await _all("finding a free port", {"node 0": self.root.free_port.remote()}))[0]
+        return roads.roads(
+            self.run.plan.slots(),
+            run=self.run.submission_id,
+            address=self.address,
+            port=port,
+            cpu_only=self.run.spec.cluster.cpu_only,
+            timeout=BUCKET_SECONDS,
+            engines=engines,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +117,12 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
     """
     plan, spec = run.plan, run.spec
     slots = plan.slots()
+    await _all(
+        "cleaning /dev/shm", {f"node {n}": a.clean.remote(roads.prefix(_job(run))) for n, a in enumerate(site.nodes)}
+    )
     addresses = await _all("telling its address", {f"node {n}": a.address.remote() for n, a in enumerate(site.nodes)})
     root = site.nodes[slots[0].node]
-    ports = await _all(
-        "finding free ports", {"node 0, first": root.free_port.remote(), "node 0, second": root.free_port.remote()}
-    )
+    port = (await _all("finding a free port", {"node 0": root.free_port.remote()}))[0]
     rank_actor, engine_actor = ray.remote(RankActor), ray.remote(EngineActor)
     cpu_only = spec.cluster.cpu_only
     ranks = Ranks(
@@ -119,7 +140,7 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
         for e in s.engines
     }
     stall = float(spec.recovery.stall_timeout_seconds)
-    setups = [_rank_setup(run, s, site, addresses[slots[0].node], ports[0], stall) for s in slots if s.rank is not None]
+    setups = [_rank_setup(run, s, site, addresses[slots[0].node], port, stall) for s in slots if s.rank is not None]
     engine_setups = {e: _engine_setup(run, s, site, stop_token_ids) for s in slots for e in s.engines}
     started: tuple[dict[str, str], list[dict[str, str]]] = await asyncio.gather(
         ranks.start(setups), _start_engines(engines, engine_setups)
@@ -131,14 +152,8 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
         ranks=ranks,
         pool=Pool(engines, spec.rollout.max_num_seqs, stall),
         buckets=make_buckets(parameters),
-        roads=roads.roads(
-            slots,
-            run=run.submission_id,
-            address=addresses[slots[0].node],
-            port=ports[1],
-            cpu_only=cpu_only,
-            timeout=SYNC_SECONDS,
-        ),
+        root=root,
+        address=addresses[slots[0].node],
         versions=Versions(
             trainer=__version__,
             vllm=versions["vllm"],
@@ -190,6 +205,11 @@ def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int
         stop_token_ids=tuple(stop_token_ids),
         seed=spec.training.seed,
     )
+
+
+def _job(run: Run) -> str:
+    """What the submission ids of all attempts of this run begin with."""
+    return run.submission_id.rsplit("-", 1)[0]
 
 
 async def _all(doing: str, calls: Mapping[str, Any]) -> list[Any]:

@@ -1,8 +1,8 @@
 """The pods of the job."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from simplerl_api.struct import Struct, Text, Union
 
@@ -47,11 +47,27 @@ class Volume(Union):
     """A Secret of the job's namespace."""
 
 
+OPERATORS_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ADDRESS", "RAY_IP", "FQ_RAY_IP", "HOME")
+"""Variables that KubeRay leaves alone where they are already there: with them a job could switch its own lock off."""
+
+
 class EnvVar(Struct):
     """An environment variable of every container."""
 
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        (f"!(self.name in {list(OPERATORS_VARIABLES)})", "the operator sets this variable: leave it out"),
+    )
+
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
     """Name of the variable."""
+
+    @field_validator("name")
+    @classmethod
+    def _not_the_operators(cls, value: str) -> str:
+        if value in OPERATORS_VARIABLES:
+            raise ValueError(f"the operator sets {value}: leave it out")
+        return value
+
     value: Annotated[str, Field(max_length=4096)] = ""
     """Its value."""
 

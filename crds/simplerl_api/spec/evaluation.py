@@ -1,8 +1,8 @@
 """How well the policy does on questions that it is not trained on."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from simplerl_api.spec.data import Questions
 from simplerl_api.struct import Struct, Text
@@ -17,16 +17,31 @@ class EvaluationSet(Questions):
     """Name in the status and the metrics."""
 
 
+TEMPERATURE_RULE = "evaluation.temperature must be 0 or from 0.01 to 2"
+
+
 class Evaluation(Struct):
     """Evaluations run before the first step, after every everySteps steps and after the last."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("self.temperature == 0.0 || self.temperature >= 0.01", TEMPERATURE_RULE),
+    )
 
     every_steps: int = Field(default=10, ge=1, le=1_000_000)
     """Steps between evaluations."""
     datasets: Annotated[list[EvaluationSet], Field(min_length=1, max_length=16)]
     """The data sets."""
-    temperature: float = Field(default=0.0, ge=0, le=10)
-    """Temperature of the evaluation's samples; 0 takes the likeliest token."""
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    """Temperature of the evaluation's samples: 0 takes the likeliest token, otherwise 0.01 to 2 as vLLM has it."""
     max_new_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     """Longest response in tokens. Absent: that of rollout.sampling."""
+
+    @field_validator("temperature")
+    @classmethod
+    def _zero_or_enough(cls, value: float) -> float:
+        if 0 < value < 0.01:
+            raise ValueError(TEMPERATURE_RULE)
+        return value
+
     samples: int = Field(default=1, ge=1, le=1024)
     """Responses to each question; accuracy is the mean over all of them."""

@@ -8,8 +8,8 @@ from simplerl_api.struct import Struct
 class Sampling(Struct):
     """How tokens are drawn."""
 
-    temperature: float = Field(default=1.0, gt=0, le=10)
-    """Temperature of the policy, in the rollout and in the training log-probabilities alike."""
+    temperature: float = Field(default=1.0, ge=0.01, le=2)
+    """Temperature of the policy, 0.01 to 2 as vLLM has it; the training log-probabilities have the same."""
     max_new_tokens: int = Field(default=3000, ge=1, le=1_000_000)
     """Longest response in tokens; a longer one is cut and counted as truncated."""
 

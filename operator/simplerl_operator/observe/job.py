@@ -85,10 +85,6 @@ def read(document: dict[str, Any], trainer_image: str) -> Job:
     )
 
 
-_OURS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ADDRESS", "RAY_IP", "FQ_RAY_IP", "HOME")
-"""Variables that KubeRay leaves alone where they are already there: with them a job could switch its own lock off."""
-
-
 def _spec(document: dict[str, Any]) -> tuple[Spec | None, tuple[str, ...]]:
     name = document["metadata"]["name"]
     faults = [] if names.valid(name) else [f"metadata.name is {name}: {names.NAME_RULE}"]
@@ -96,9 +92,4 @@ def _spec(document: dict[str, Any]) -> tuple[Spec | None, tuple[str, ...]]:
         spec = validation.parse_spec(document.get("spec", {}))
     except validation.InvalidJob as invalid:
         return None, (*faults, *invalid.faults)
-    faults += [
-        f"spec.cluster.env[{i}].name is {variable.name}: the operator sets it, leave it out"
-        for i, variable in enumerate(spec.cluster.env)
-        if variable.name in _OURS
-    ]
     return (None if faults else spec), tuple(faults)

@@ -78,7 +78,8 @@ def warm_up(policy: LlamaForCausalLM, seed: int) -> None:
 def make_unsure(policy: LlamaForCausalLM, accuracy: float) -> None:
     """Flattens the policy's distribution until `accuracy` of the answers that it samples are right.
 
-    All logits are scaled by the weight of the last norm; the scale is found by bisection. Raises RuntimeError where the accuracy is out of reach.
+    All logits are scaled by the weight of the last norm; the scale is found by bisection. Raises RuntimeError where the
+    accuracy is out of reach.
     """
     rows = _rows(random.Random(0).sample(list(additions()), CHECKED))
     norm = policy.model.norm.weight
