@@ -13,33 +13,34 @@ from . import builder
 
 SUITE = "bookworm"  # Python 3.11
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "libnuma1", "procps")
+COMPILER = ("gcc", "libc6-dev", "libpython3-dev")  # for pycosat, a part of reasoning-gym, which has no wheels
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*")
 SOURCES = Path("/etc/apt")
 UPSTREAM = ""
 
 
-def ensure() -> str:
-    """The name of the base image: $SIMPLERL_BASE_IMAGE if set, otherwise our own, made once."""
+def ensure(more: tuple[str, ...] = ()) -> str:
+    """The name of the base image: $SIMPLERL_BASE_IMAGE if set, otherwise our own with `more` packages, made once."""
     if named := os.environ.get("SIMPLERL_BASE_IMAGE"):
         return named
-    name = f"localhost/simplerl-base:{key()}"
+    name = f"localhost/simplerl-base:{key(more)}"
     if not builder.has(name):
         packages.install(packages.absent({"mmdebstrap": "mmdebstrap"}))
-        commands.say(f"making the base image from Debian {SUITE}")
+        commands.say(f"making a base image from Debian {SUITE}{' with a compiler' if more else ''}")
         with tempfile.TemporaryDirectory(dir=builder.WORK) as folder:
             archive = Path(folder) / "base.tar"
-            bootstrap(archive)
+            bootstrap(archive, PACKAGES + more)
             (Path(folder) / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
             builder.build(Path(folder) / "Dockerfile", name, context=Path(folder))
     return name
 
 
-def key() -> str:
+def key(more: tuple[str, ...] = ()) -> str:
     named = os.environ.get("SIMPLERL_BASE_IMAGE", "")
-    return hashlib.sha256(repr((named, SUITE, PACKAGES, EXCLUDED)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((named, SUITE, PACKAGES + more, EXCLUDED)).encode()).hexdigest()[:12]
 
 
-def bootstrap(archive: Path) -> None:
+def bootstrap(archive: Path, include: tuple[str, ...]) -> None:
     # The package source is this machine's; the last hook takes its name out of the result.
     lists = '"$1"/etc/apt/sources.list.d/* "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*'
     emptied = f'rm -rf {lists}; : >"$1/etc/apt/sources.list"'
@@ -48,7 +49,7 @@ def bootstrap(archive: Path) -> None:
             "mmdebstrap",
             "--quiet",
             "--variant=minbase",
-            f"--include={','.join(PACKAGES)}",
+            f"--include={','.join(include)}",
             # a frozen mirror's lists are past their date
             '--aptopt=Acquire::Check-Valid-Until "false"',
             '--aptopt=Acquire::Check-Date "false"',

@@ -61,6 +61,8 @@ def build_dependencies(recipe: Recipe) -> None:
         )
     builder.prepare()
     arguments = {"BASE": base.ensure(), **recipe.arguments}
+    if recipe.name == "trainer":
+        arguments["BUILD_BASE"] = base.ensure(base.COMPILER)
     commands.say(f"building the {recipe.name} image's dependencies from {recipe.requirements}")
     name = f"localhost/simplerl-{recipe.name}:dependencies"
     builder.build(recipe.dockerfile, name, target="dependencies", arguments=arguments, folders=recipe.folders)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Installed
 from hack.cluster import places
-from watching import Watch, condition, phase, step
+from tests.e2e.conftest import Installed
+from tests.e2e.watching import Watch, condition, phase, step
 
 ROOT = Path(__file__).parents[2]
 ORDER = ["", "Pending", "Provisioning", "Starting", "Training", "Succeeded"]

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Installed
 from hack.cluster.errors import ClusterError
-from watching import Watch, condition
+from tests.e2e.conftest import Installed
+from tests.e2e.watching import Watch, condition
 
 from simplerl_api import overrides, yaml12
 

@@ -87,8 +87,8 @@ WRONG = [
     ),
     (
         "a temperature that vLLM would change",
-        "spec.evaluation.temperature",
-        0.001,
+        "spec.evaluation",
+        {"temperature": 0.001, "datasets": [{"name": "a", "file": "/a.jsonl"}]},
         "evaluation.temperature must be 0 or from 0.01 to 2",
     ),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
