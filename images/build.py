@@ -54,15 +54,19 @@ def dependencies(recipe: Recipe) -> oci.Image:
     return oci.read_layout(recipe.layout)
 
 
+def build_arguments(recipe: Recipe) -> dict[str, str]:
+    """The bases, made where they are not there, and what the recipe adds."""
+    compiler = {"BUILD_BASE": base.ensure(base.COMPILER)} if recipe.name == "trainer" else {}
+    return {"BASE": base.ensure(), **compiler, **recipe.arguments}
+
+
 def build_dependencies(recipe: Recipe) -> None:
     if os.geteuid() != 0:
         raise ClusterError(
             "building images needs root here: run the same command as root, or build with docker (images/*/Dockerfile)"
         )
     builder.prepare()
-    arguments = {"BASE": base.ensure(), **recipe.arguments}
-    if recipe.name == "trainer":
-        arguments["BUILD_BASE"] = base.ensure(base.COMPILER)
+    arguments = build_arguments(recipe)
     commands.say(f"building the {recipe.name} image's dependencies from {recipe.requirements}")
     name = f"localhost/simplerl-{recipe.name}:dependencies"
     builder.build(recipe.dockerfile, name, target="dependencies", arguments=arguments, folders=recipe.folders)

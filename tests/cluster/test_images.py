@@ -98,9 +98,10 @@ def test_the_whole_dockerfile_builds(position: int, user: str) -> None:
     builder.prepare()
     recipe = build.recipes()[position]
     name = f"localhost/simplerl-{recipe.name}:whole"
-    arguments = {"BASE": base.ensure(), **recipe.arguments}
     try:
-        builder.build(recipe.dockerfile, name, target="project", arguments=arguments, folders=recipe.folders)
+        builder.build(
+            recipe.dockerfile, name, target="project", arguments=build.build_arguments(recipe), folders=recipe.folders
+        )
         said = builder.run_in(
             name, "id -u; python -c 'import simplerl_api; print(simplerl_api.__file__)'; which simplerl"
         )

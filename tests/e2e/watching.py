@@ -55,6 +55,8 @@ class Watch:
             while position < len(self.seen):
                 if holds(self.seen[position]):
                     return self.seen[position]
+                if phase(self.seen[position]) == "Failed":
+                    raise AssertionError(f"the job failed before {what}: {json.dumps(self.seen[position]['status'])}")
                 position += 1
             time.sleep(0.2)
         raise AssertionError(

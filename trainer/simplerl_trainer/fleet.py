@@ -47,16 +47,17 @@ class Fleet:
     address: str
     """That node's address."""
     versions: Versions
-    roads: roads.Roads | None = None
+    laid: roads.Roads | None = None
+    """The roads of the newest sync."""
 
     async def sync(self, version: int) -> None:
         """Brings the ranks' weights into all engines as `version`."""
         engines = self.pool.engines
-        if self.roads is None or set(self.roads.receivers) != set(engines):
-            self.roads = await self._roads(set(engines))
-        await sync.sync(self.ranks.actors, engines, self.roads, self.buckets, version, SYNC_SECONDS)
+        if self.laid is None or set(self.laid.receivers) != set(engines):
+            self.laid = await self._lay(set(engines))
+        await sync.sync(self.ranks.actors, engines, self.laid, self.buckets, version, SYNC_SECONDS)
 
-    async def _roads(self, engines: set[int]) -> roads.Roads:
+    async def _lay(self, engines: set[int]) -> roads.Roads:
         """Roads to the engines that live; their group forms anew, on a port of its own."""
         port = (await _all("finding a free port", {"node 0": self.root.free_port.remote()}))[0]
         return roads.roads(
