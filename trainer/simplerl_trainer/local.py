@@ -26,7 +26,7 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
     if faults:
         raise validation.InvalidJob(faults)
     job = validation.parse(_one_node(document) if own_ray else document)
-    made = _run(job, output)
+    made = _run(job, output, attempt=1)
     file = output / run.RUN_FILE
     if file.exists():
         before = run.read(file)
@@ -39,7 +39,7 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
                 f"--output {output} holds a run whose {', '.join(f'spec.{c}' for c in changed)} differs from this "
                 "file's: choose another folder, or remove that one"
             )
-        made = made.model_copy(update={"attempt": before.attempt + 1})
+        made = _run(job, output, before.attempt + 1)
     output.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(made.document(), indent=1) + "\n", encoding="utf-8")
     return made
@@ -53,15 +53,15 @@ def _one_node(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _run(job: SimpleRLJob, output: Path) -> run.Run:
+def _run(job: SimpleRLJob, output: Path, attempt: int) -> run.Run:
     plan = make_plan(job.spec, image=f"simplerl {__version__} on this machine")
     uid = hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:32]
     return run.Run(
         name=job.metadata.name,
         namespace=NAMESPACE,
         uid=uid,
-        attempt=1,
-        submission_id=names.cluster(job.metadata.name, uid, 1),
+        attempt=attempt,
+        submission_id=names.cluster(job.metadata.name, uid, attempt),
         spec=job.spec,
         # what was said of the claim holds for the folder
         plan=plan.model_copy(update={"durable": True}),

@@ -1,0 +1,101 @@
+"""Waiting for real actors: answers in order, failures with the reason and the name of the peer."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import ray
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer import answers
+
+
+class Peer:
+    """Answers, fails, dies or sleeps."""
+
+    def echo(self, value: int, after: float = 0.0) -> int:
+        time.sleep(after)
+        return value
+
+    def fail(self) -> None:
+        raise TrainerFailure(FailureReason.NON_FINITE, "the loss of pack 3 is nan: lower the learning rate")
+
+    def lack_memory(self) -> None:
+        raise MemoryError
+
+    def stumble(self) -> None:
+        raise KeyError("layer.7")
+
+    def die(self) -> None:
+        os._exit(3)
+
+
+@pytest.fixture(scope="module")
+def peers() -> Iterator[Any]:
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    peer = ray.remote(Peer).options(num_cpus=0, max_restarts=0)
+    actors = [peer.remote() for _ in range(2)]
+    ray.get([a.echo.remote(0) for a in actors], timeout=60)
+    yield actors
+    ray.shutdown()
+
+
+def wait(calls: dict[str, Any], seconds: float = 60) -> list[Any]:
+    return asyncio.run(answers.within(seconds, "loading the model", calls, FailureReason.LOST_RANK))
+
+
+def failure_of(calls: dict[str, Any], seconds: float = 60) -> TrainerFailure:
+    with pytest.raises(TrainerFailure) as failure:
+        wait(calls, seconds)
+    return failure.value
+
+
+def test_answers_stand_in_the_order_of_the_calls(peers: Any) -> None:
+    assert wait({"rank 0": peers[0].echo.remote(1, after=0.5), "rank 1": peers[1].echo.remote(2)}) == [1, 2]
+
+
+def test_a_trainer_failure_passes_through_whole(peers: Any) -> None:
+    failure = failure_of({"rank 0": peers[0].echo.remote(1), "rank 1": peers[1].fail.remote()})
+    assert failure.reason is FailureReason.NON_FINITE
+    assert failure.message == "the loss of pack 3 is nan: lower the learning rate"
+
+
+def test_a_failure_ends_the_wait_for_the_others(peers: Any) -> None:
+    start = time.monotonic()
+    failure_of({"rank 0": peers[0].echo.remote(1, after=10), "rank 1": peers[1].fail.remote()})
+    assert time.monotonic() - start < 8
+
+
+def test_a_lack_of_memory_has_a_reason_of_its_own(peers: Any) -> None:
+    failure = failure_of({"rank 1": peers[1].lack_memory.remote()})
+    assert failure.reason is FailureReason.TRAINING_OUT_OF_MEMORY
+    assert failure.message == "rank 1 ran out of memory while loading the model"
+
+
+def test_another_error_names_the_peer_and_what_it_was_doing(peers: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"^rank 1 failed while loading the model: (?s:.*)layer\.7"):
+        wait({"rank 1": peers[1].stumble.remote()})
+
+
+def test_a_peer_that_does_not_answer_is_named(peers: Any) -> None:
+    slow = peers[0].echo.remote(1, after=3)
+    failure = failure_of({"rank 0": slow, "rank 1": peers[1].echo.remote(2)}, seconds=1)
+    assert failure.reason is FailureReason.TIMED_OUT
+    assert failure.message == "rank 0 did not finish loading the model within 1 s"
+    assert ray.get(slow, timeout=30) == 1, "the call itself goes on"
+
+
+@pytest.mark.parametrize("lost", [FailureReason.LOST_RANK, FailureReason.LOST_ENGINES])
+def test_a_peer_that_dies_ends_the_wait_with_the_reason_of_its_kind(peers: Any, lost: FailureReason) -> None:
+    mortal = ray.remote(Peer).options(num_cpus=0, max_restarts=0).remote()
+    calls = {"peer 0": peers[0].echo.remote(1), "peer 1": mortal.die.remote()}
+    with pytest.raises(TrainerFailure, match="^peer 1 ended while updating") as failure:
+        asyncio.run(answers.within(60, "updating", calls, lost))
+    assert failure.value.reason is lost
+    with pytest.raises(TrainerFailure, match="^peer 1 ended while saving") as failure:
+        asyncio.run(answers.within(60, "saving", {"peer 1": mortal.echo.remote(1)}, lost))
+    assert failure.value.reason is lost

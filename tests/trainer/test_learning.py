@@ -1,0 +1,35 @@
+"""The whole example learns, and does so by its gradients alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.trainer import running
+
+
+def learned(output: Path, settings: Sequence[str]) -> dict[int, float]:
+    ended = running.train(output, settings, seconds=900)
+    assert ended.code == 0, ended.text
+    assert max(line["mismatch_max"] for line in running.metrics(output)) < 1e-4
+    return running.accuracies(output)
+
+
+def assert_climbs(accuracies: dict[int, float]) -> None:
+    assert accuracies[80] >= 0.70, accuracies
+    assert accuracies[80] >= 2 * accuracies[0], accuracies
+
+
+def test_the_example_climbs_to_seven_tenths_and_twice_its_start(tmp_path: Path) -> None:
+    assert_climbs(learned(tmp_path / "tiny", []))
+
+
+def test_without_a_learning_rate_accuracy_does_not_climb(tmp_path: Path) -> None:
+    accuracies = learned(tmp_path / "tiny", ["training.actor.learningRate=0", "training.steps=20"])
+    assert accuracies[20] <= accuracies[0] + 0.08, accuracies
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_seed_climbs(tmp_path: Path, seed: int) -> None:
+    assert_climbs(learned(tmp_path / "tiny", [f"training.seed={seed}", f"model.tiny.seed={seed}"]))

@@ -1,0 +1,155 @@
+"""Whole runs on this machine: what they leave behind, how they go on after an end in the middle, how they fail."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from simplerl_api.failures import EXIT_CODES, FailureReason
+from simplerl_trainer.checkpoints import store
+from tests.trainer import running
+
+SMALL = ["rollout.promptsPerStep=16", "training.trainBatchSize=64", "model.tiny.warmupAccuracy=0"]
+FEWER_QUESTIONS = "evaluation.datasets[0].reasoningGym.size=32"
+
+
+@pytest.fixture(scope="module")
+def four_steps(tmp_path_factory: pytest.TempPathFactory) -> tuple[running.Ended, Path]:
+    output = tmp_path_factory.mktemp("run") / "tiny"
+    settings = ["training.steps=4", "checkpoint.everySteps=2", "checkpoint.keep=1", FEWER_QUESTIONS]
+    return running.train(output, settings), output
+
+
+def test_a_run_that_reaches_its_last_step_exits_with_0(four_steps: tuple[running.Ended, Path]) -> None:
+    ended, _ = four_steps
+    assert ended.code == 0, ended.text
+    assert '"run succeeded"' in ended.text
+
+
+def test_each_step_leaves_a_line_of_metrics_and_a_file_of_samples(four_steps: tuple[running.Ended, Path]) -> None:
+    _, output = four_steps
+    lines = running.metrics(output)
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    for line in lines:
+        assert 0 <= line["mismatch_max"] < 1e-4, "engine and ranks disagree on the weights"
+        assert line["ratio_first_deviation"] == 0
+        assert line["skipped_updates"] == 0
+        samples = (output / f"samples/step-{line['step']:06}.jsonl").read_text(encoding="utf-8").splitlines()
+        assert len(samples) == 512
+        assert {json.loads(s)["weights_version"] for s in samples} == {line["step"] - 1}
+        assert sum(json.loads(s)["score"] for s in samples) / 512 == pytest.approx(line["reward"])
+
+
+def test_evaluations_come_before_the_first_step_and_after_the_last(four_steps: tuple[running.Ended, Path]) -> None:
+    _, output = four_steps
+    assert sorted(running.accuracies(output)) == [0, 4]
+    assert sorted(p.name for p in (output / "samples").glob("evaluation-*")) == [
+        "evaluation-held-out-000000.jsonl",
+        "evaluation-held-out-000004.jsonl",
+    ]
+
+
+def test_only_the_newest_checkpoint_is_kept_and_it_is_whole(four_steps: tuple[running.Ended, Path]) -> None:
+    _, output = four_steps
+    assert [e["step"] for e in running.events(output, "checkpoint complete")] == [2, 4]
+    root = output / "checkpoints"
+    assert [p.name for p in root.iterdir()] == ["step-000004"]
+    newest = store.newest(root)  # compares every file with the manifest
+    assert newest is not None
+    assert newest.step == 4
+
+
+def test_the_model_is_a_plain_hugging_face_folder_that_differs_from_its_start(
+    four_steps: tuple[running.Ended, Path],
+) -> None:
+    _, output = four_steps
+    trained = AutoModelForCausalLM.from_pretrained(output / "model", dtype=torch.float32)
+    first = AutoModelForCausalLM.from_pretrained(output / "initial-model", dtype=torch.float32).state_dict()
+    assert all(torch.isfinite(p).all() for p in trained.state_dict().values())
+    assert any(not torch.equal(p, first[name]) for name, p in trained.state_dict().items())
+    ids = AutoTokenizer.from_pretrained(output / "model")("Calculate 1 + 2 + 3 + 4.", return_tensors="pt").input_ids
+    assert trained.generate(ids, max_new_tokens=4).shape[1] > ids.shape[1]
+
+
+def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    output = tmp_path / "tiny"
+    settings = [*SMALL, "training.steps=40", "checkpoint.everySteps=3", FEWER_QUESTIONS]
+    with running.started(output, settings) as process:
+        running.eventually(lambda: len(running.metrics(output)) >= 5, process)
+        running.end(process)
+    begun = running.metrics(output)
+    assert len(begun) < 40, "the run was over before it was killed"
+
+    ended = running.train(output, settings)
+    assert ended.code == 0, ended.text
+    assert [e["attempt"] for e in running.events(output, "driver started")] == [1, 2]
+    submissions = [e["submission"] for e in running.events(output, "driver started")]
+    assert [s.rsplit("-", 1)[1] for s in submissions] == ["1", "2"]
+    (resumed,) = running.events(output, "resumed")
+    assert resumed["step"] % 3 == 0
+    assert resumed["step"] >= 3
+    lines = running.metrics(output)
+    assert [line["step"] for line in lines] == list(range(1, 41)), "each step exactly once"
+    assert lines[: resumed["step"]] == begun[: resumed["step"]]
+    assert all(line["mismatch_max"] < 1e-4 for line in lines)
+    assert sorted(running.accuracies(output)) == [0, 20, 40]
+
+    again = running.train(output, settings)  # nothing is left to do
+    assert again.code == 0, again.text
+    assert running.metrics(output) == lines
+
+
+def test_two_engines_share_a_slot_with_a_rank(tmp_path: Path) -> None:
+    output = tmp_path / "tiny"
+    colocated = [
+        "placement={colocated: {}}",
+        "cluster.gpus=1",
+        "rollout.enginesPerGpu=2",
+        "training.zeroStage=3",
+        "training.steps=2",
+    ]
+    ended = running.train(output, [*SMALL, FEWER_QUESTIONS, *colocated])
+    assert ended.code == 0, ended.text
+    assert [(line["step"], line["mismatch_max"] < 1e-4) for line in running.metrics(output)] == [(1, True), (2, True)]
+
+
+def another_family(folder: Path) -> list[str]:
+    model = folder / "model"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps({"model_type": "mamba", "vocab_size": 300}), encoding="utf-8")
+    return [f"model={{path: {model}}}"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        pytest.param(
+            lambda folder: [f"data.train={{file: {folder}/none.jsonl}}", "model.tiny.warmupAccuracy=0"],
+            "data.train.file is {folder}/none.jsonl, which does not exist",
+            id="of a file that is not there",
+        ),
+        pytest.param(
+            another_family,
+            "model folder {folder}/model is of family mamba, which cannot be trained",
+            id="of a model of another family",
+        ),
+        pytest.param(
+            lambda folder: [f"model={{path: {folder}/none}}"],
+            "model folder {folder}/none does not exist",
+            id="of a model that is not there",
+        ),
+    ],
+)
+def test_invalid_input_ends_the_run_with_its_exit_code(
+    tmp_path: Path, settings: Callable[[Path], list[str]], sentence: str
+) -> None:
+    output = tmp_path / "tiny"
+    ended = running.train(output, settings(tmp_path), seconds=150)
+    assert ended.code == EXIT_CODES[FailureReason.INVALID_INPUT], ended.text
+    (failure,) = running.events(output, "run failed")
+    assert failure["reason"] == "InvalidInput"
+    assert failure["why"].startswith(sentence.format(folder=tmp_path))
+    assert "Traceback" not in ended.text
