@@ -22,8 +22,15 @@ def apply(document: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
         keys = _keys(setting, path)
         if keys[0] not in ("spec", "metadata"):
             keys = ["spec", *keys]
-        _put(setting, document, keys, yaml12.load(text) if text.strip() else "")
+        _put(setting, document, keys, _value(text))
     return document
+
+
+def _value(text: str) -> Any:
+    if not text.strip():
+        return ""
+    documents = yaml12.load_all(text)
+    return documents[0] if documents else None  # `null` is an empty document
 
 
 def _keys(setting: str, path: str) -> list[str | int]:

@@ -19,6 +19,8 @@ DOCUMENT = {"metadata": {"name": "a"}, "spec": {"training": {"steps": 1}, "rewar
         ("metadata.name=b", ("metadata", "name"), "b"),
         ("data.promptTemplate={question}", ("spec", "data", "promptTemplate"), {"question": None}),
         ("data.promptTemplate='{question}='", ("spec", "data", "promptTemplate"), "{question}="),
+        ("spec.evaluation=null", ("spec", "evaluation"), None),
+        ("metadata.name=", ("metadata", "name"), ""),
         ("placement={colocated: {}}", ("spec", "placement"), {"colocated": {}}),
     ],
 )

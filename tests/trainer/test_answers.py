@@ -93,9 +93,9 @@ def test_a_peer_that_does_not_answer_is_named(peers: Any) -> None:
 def test_a_peer_that_dies_ends_the_wait_with_the_reason_of_its_kind(peers: Any, lost: FailureReason) -> None:
     mortal = ray.remote(Peer).options(num_cpus=0, max_restarts=0).remote()
     calls = {"peer 0": peers[0].echo.remote(1), "peer 1": mortal.die.remote()}
-    with pytest.raises(TrainerFailure, match="^peer 1 ended while updating") as failure:
+    with pytest.raises(TrainerFailure, match=r"^peer 1 ended while updating") as failure:
         asyncio.run(answers.within(60, "updating", calls, lost))
     assert failure.value.reason is lost
-    with pytest.raises(TrainerFailure, match="^peer 1 ended while saving") as failure:
+    with pytest.raises(TrainerFailure, match=r"^peer 1 ended while saving") as failure:
         asyncio.run(answers.within(60, "saving", {"peer 1": mortal.echo.remote(1)}, lost))
     assert failure.value.reason is lost

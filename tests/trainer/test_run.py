@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.trainer import running
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from simplerl_api.failures import EXIT_CODES, FailureReason
 from simplerl_trainer.checkpoints import store
-from tests.trainer import running
 
 SMALL = ["rollout.promptsPerStep=16", "training.trainBatchSize=64", "model.tiny.warmupAccuracy=0"]
 FEWER_QUESTIONS = "evaluation.datasets[0].reasoningGym.size=32"

@@ -53,6 +53,9 @@ def _document(file: Path, settings: list[str]) -> dict[str, object]:
     try:
         document = yaml12.load_file(file)
         return overrides.apply(document, settings) if settings else document
+    except UnicodeDecodeError as e:
+        typer.echo(f"{file}: not a text in UTF-8: write the job as YAML", err=True)
+        raise typer.Exit(1) from e
     except ValueError as e:
         typer.echo(f"{file}: {e}", err=True)
         raise typer.Exit(1) from e

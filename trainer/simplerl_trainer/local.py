@@ -13,7 +13,7 @@ NAMESPACE = "local"
 
 
 class OtherRun(ValueError):
-    """The folder holds another run."""
+    """The folder holds another run, or cannot hold one."""
 
 
 def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run:
@@ -29,7 +29,7 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
     made = _run(job, output, attempt=1)
     file = output / run.RUN_FILE
     if file.exists():
-        before = run.read(file)
+        before = _read(file, output)
         if before.spec != made.spec:
             changed = sorted(
                 k for k in made.spec.document().keys() | before.spec.document().keys()
@@ -40,9 +40,24 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
                 "file's: choose another folder, or remove that one"
             )
         made = _run(job, output, before.attempt + 1)
-    output.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(made.document(), indent=1) + "\n", encoding="utf-8")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".partial")  # a kill in the middle leaves no half of a run
+        partial.write_text(json.dumps(made.document(), indent=1) + "\n", encoding="utf-8")
+        partial.replace(file)
+    except OSError as e:
+        raise OtherRun(f"--output {output} cannot be written ({e.strerror}): choose another folder") from e
     return made
+
+
+def _read(file: Path, output: Path) -> run.Run:
+    try:
+        return run.read(file)
+    except ValueError as e:
+        raise OtherRun(
+            f"--output {output} holds a {file.name} that this version cannot read: choose another folder, or remove "
+            "that one"
+        ) from e
 
 
 def _one_node(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,126 @@
+"""A run in a folder: made once, taken up again, never mixed with another."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simplerl_api import overrides, run, validation, yaml12
+from simplerl_trainer import local
+
+TINY = Path(__file__).parents[2] / "examples/tiny.yaml"
+
+
+def document(*settings: str) -> dict[str, Any]:
+    return overrides.apply(yaml12.load_file(TINY), settings)
+
+
+def test_the_folder_is_made_with_the_run_in_it(tmp_path: Path) -> None:
+    made = local.prepare(document(), tmp_path / "a/b", own_ray=True)
+    assert run.read(tmp_path / "a/b/run.json") == made
+    assert made.output == str(tmp_path / "a/b")
+    assert (made.name, made.namespace, made.attempt) == ("tiny", "local", 1)
+    assert made.submission_id.startswith("tiny-")
+    assert made.submission_id.endswith("-1")
+    assert made.progress_port == 0, "any free port"
+
+
+def test_a_folder_is_as_durable_as_a_claim(tmp_path: Path) -> None:
+    assert local.prepare(document("checkpoint={}"), tmp_path / "run", own_ray=True).plan.durable
+
+
+def test_the_same_file_goes_on_as_the_next_attempt(tmp_path: Path) -> None:
+    first, second, third = (local.prepare(document(), tmp_path, own_ray=True) for _ in range(3))
+    assert [r.attempt for r in (first, second, third)] == [1, 2, 3]
+    assert [r.submission_id.removeprefix(first.submission_id[:-1]) for r in (first, second, third)] == ["1", "2", "3"]
+    assert first.model_copy(update={"attempt": 3, "submission_id": third.submission_id}) == third
+    assert run.read(tmp_path / "run.json") == third
+
+
+def test_what_the_folder_is_called_by_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = local.prepare(document(), Path("run"), own_ray=True)
+    assert local.prepare(document(), tmp_path / "x/../run", own_ray=True).uid == first.uid
+    assert local.prepare(document(), tmp_path / "other", own_ray=True).uid != first.uid
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed"),
+    [
+        pytest.param(["training.steps=3"], "spec.training", id="a field that is changed"),
+        pytest.param(["rollout.enginesPerGpu=2"], "spec.rollout", id="a field that is added"),
+        pytest.param(["evaluation="], "spec.evaluation", id="a section that is gone"),
+        pytest.param(["training.seed=7", "model.tiny.seed=7"], "spec.model, spec.training", id="two sections"),
+    ],
+)
+def test_another_spec_is_refused_and_names(tmp_path: Path, settings: Sequence[str], changed: str) -> None:
+    other = document(*settings)
+    if settings == ["evaluation="]:
+        del other["spec"]["evaluation"]
+    local.prepare(document(), tmp_path, own_ray=True)
+    before = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(local.OtherRun) as refused:
+        local.prepare(other, tmp_path, own_ray=True)
+    assert str(refused.value) == (
+        f"--output {tmp_path} holds a run whose {changed} differs from this file's: "
+        "choose another folder, or remove that one"
+    )
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+def test_a_spec_that_only_says_what_holds_anyway_is_the_same_run(tmp_path: Path) -> None:
+    local.prepare(document(), tmp_path, own_ray=True)
+    assert local.prepare(document("training.seed=0", "algorithm.ppo={}"), tmp_path, own_ray=True).attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        pytest.param(["training.steps=0"], "spec.training.steps is 0", id="a value out of its bounds"),
+        pytest.param(["training.trainBatchSize=100"], "spec.training.trainBatchSize is 100", id="no plan"),
+        pytest.param(["cluster.gpus=3", "cluster.gpusPerNode=2"], "spec.cluster.gpus is 3", id="nodes of the cluster"),
+        pytest.param(["metadata.name=Tiny"], "metadata.name is Tiny", id="a name"),
+    ],
+)
+def test_an_invalid_job_leaves_no_folder(tmp_path: Path, settings: Sequence[str], fault: str) -> None:
+    with pytest.raises(validation.InvalidJob) as refused:
+        local.prepare(document(*settings), tmp_path / "run", own_ray=True)
+    assert [f for f in refused.value.faults if f.startswith(fault)]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("own_ray", "nodes", "per_node"),
+    [
+        pytest.param(True, 1, 3, id="one machine stands for all nodes"),
+        pytest.param(False, 3, 1, id="a Ray cluster has the nodes of the file"),
+    ],
+)
+def test_nodes(tmp_path: Path, own_ray: bool, nodes: int, per_node: int) -> None:
+    made = local.prepare(document(), tmp_path, own_ray=own_ray)
+    assert (made.plan.nodes, made.plan.gpus_per_node, made.plan.ranks, made.plan.engines) == (nodes, per_node, 2, 1)
+    assert made.spec.cluster.gpus_per_node == per_node
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"name": "tiny", "names', id="cut short"),
+        pytest.param(json.dumps({"name": "tiny", "spec": {}}), id="of another version"),
+    ],
+)
+def test_a_run_file_that_cannot_be_read_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(local.OtherRun) as refused:
+        local.prepare(document(), tmp_path, own_ray=True)
+    assert str(refused.value) == (
+        f"--output {tmp_path} holds a run.json that this version cannot read: choose another folder, or remove that one"
+    )
+
+
+def test_an_output_that_is_a_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(local.OtherRun, match=r"^--output .*/file cannot be written \(File exists\): choose"):
+        local.prepare(document(), tmp_path / "file", own_ray=True)
