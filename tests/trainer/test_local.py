@@ -72,13 +72,18 @@ def test_another_spec_is_refused_and_names(tmp_path: Path, settings: Sequence[st
 
 def test_a_spec_that_only_says_what_holds_anyway_is_the_same_run(tmp_path: Path) -> None:
     local.prepare(document(), tmp_path, own_ray=True)
-    assert local.prepare(document("training.seed=0", "algorithm.ppo={}"), tmp_path, own_ray=True).attempt == 2
+    assert (
+        local.prepare(
+            document("recovery={}", "checkpoint.keep=3", "rewards[0].weight=1.0"), tmp_path, own_ray=True
+        ).attempt
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        pytest.param(["training.steps=0"], "spec.training.steps is 0", id="a value out of its bounds"),
+        pytest.param(["training.steps=-1"], "spec.training.steps is -1", id="a value out of its bounds"),
         pytest.param(["training.trainBatchSize=100"], "spec.training.trainBatchSize is 100", id="no plan"),
         pytest.param(["cluster.gpus=3", "cluster.gpusPerNode=2"], "spec.cluster.gpus is 3", id="nodes of the cluster"),
         pytest.param(["metadata.name=Tiny"], "metadata.name is Tiny", id="a name"),
