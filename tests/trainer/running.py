@@ -67,6 +67,11 @@ def end(process: subprocess.Popen[bytes]) -> None:
         assert not alive, f"processes of the run are left: {alive}"
 
 
+def part(process: subprocess.Popen[bytes], name: str) -> psutil.Process:
+    """A process of a training process at work, by the name of its actor's class."""
+    return next(c for c in psutil.Process(process.pid).children(recursive=True) if name in " ".join(c.cmdline()))
+
+
 def eventually(condition: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 240) -> None:
     """Waits for something that a process at work will do."""
     bound = time.monotonic() + seconds

@@ -1,6 +1,7 @@
 """Whole runs on this machine: what they leave behind, how they go on after an end in the middle, how they fail."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,3 +154,26 @@ def test_invalid_input_ends_the_run_with_its_exit_code(
     assert failure["reason"] == "InvalidInput"
     assert failure["why"].startswith(sentence.format(folder=tmp_path))
     assert "Traceback" not in ended.text
+
+
+@pytest.mark.parametrize(
+    ("process", "reason", "sentence"),
+    [
+        pytest.param("RankActor", FailureReason.LOST_RANK, r"rank \d .*annotating samples", id="a rank"),
+        pytest.param(
+            "EngineActor", FailureReason.LOST_ENGINES, "no rollout engine is left: engine 0", id="all engines"
+        ),
+    ],
+)
+def test_a_run_that_loses(tmp_path: Path, process: str, reason: FailureReason, sentence: str) -> None:
+    output = tmp_path / "tiny"
+    # long responses: the process is killed in the rollout that begins after a step
+    settings = [*SMALL, FEWER_QUESTIONS, "training.steps=1000", "rollout.sampling.maxNewTokens=100"]
+    with running.started(output, settings) as run:
+        running.eventually(lambda: bool(running.metrics(output)), run)
+        running.part(run, process).kill()
+        assert run.wait(timeout=120) == EXIT_CODES[reason]
+    (failure,) = running.events(output, "run failed")
+    assert failure["reason"] == reason
+    assert re.match(sentence, failure["why"])
+    assert "\n" not in failure["why"]

@@ -108,8 +108,9 @@ class Pool:
         ledger.lose(call.engine)
         self._engines.pop(call.engine, None)
         if not self._engines:
+            why = next(iter(str(error).splitlines()), type(error).__name__)  # Ray's details fill many lines
             raise TrainerFailure(
-                FailureReason.LOST_ENGINES, f"no rollout engine is left: engine {call.engine} ended last ({error})"
+                FailureReason.LOST_ENGINES, f"no rollout engine is left: engine {call.engine} ended last ({why})"
             ) from error
         return []
 
