@@ -16,7 +16,6 @@ PACKAGES = ("python3", "python3-venv", "ca-certificates", "libnuma1", "procps")
 COMPILER = ("gcc", "libc6-dev", "libpython3-dev")  # for pycosat, a part of reasoning-gym, which has no wheels
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*")
 SOURCES = Path("/etc/apt")
-UPSTREAM = ""
 
 
 def ensure(more: tuple[str, ...] = ()) -> str:
@@ -57,7 +56,7 @@ def bootstrap(archive: Path, include: tuple[str, ...]) -> None:
             f"--customize-hook={emptied}",
             SUITE,
             archive,
-            mirror(texts_of_sources()),
+            *mirror(texts_of_sources()),
         ],
         f"making a Debian {SUITE} root file system",
         seconds=1200,
@@ -69,15 +68,18 @@ def texts_of_sources() -> list[str]:
     return [path.read_text() for path in paths if path.is_file()]
 
 
-def mirror(texts: Iterable[str]) -> str:
-    """The address that this machine's apt uses for the suite itself; other vendors' lists may not be reachable."""
+def mirror(texts: Iterable[str]) -> list[str]:
+    """The address that this machine's apt uses for the suite itself; other vendors' lists may not be reachable.
+
+    Empty where it has none: then mmdebstrap takes Debian's own.
+    """
     for text in texts:
         uri = None
         for line in text.splitlines():
             if match := re.match(r"URIs:\s*(\S+)", line):
                 uri = match[1]
             elif line.startswith("Suites:") and uri and SUITE in line.split()[1:]:
-                return uri
+                return [uri]
             elif match := re.match(rf"deb\s+(?:\[[^]]*\]\s+)?(\S+)\s+{SUITE}\s+.*\bmain\b", line):
-                return match[1]
-    return UPSTREAM
+                return [match[1]]
+    return []

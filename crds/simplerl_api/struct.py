@@ -33,6 +33,16 @@ class Struct(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field's annotation holds: itself, or inside of a list or an option."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        if (found := model_in(argument)) is not None:
+            return found
+    return None
+
+
 class Union(Struct):
     """A tagged union in the Kubernetes manner: an object of which exactly one member is set.
 

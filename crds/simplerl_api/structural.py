@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from simplerl_api.status import Status
-from simplerl_api.struct import Struct, Union
+from simplerl_api.struct import Struct, Union, model_in
 
 Schema = dict[str, Any]
 
@@ -57,7 +57,7 @@ def _value(annotation: Any, node: Schema, definitions: Mapping[str, Schema], def
     description = node.get("description")
     default = node.get("default")
     node = _resolved(node, definitions)
-    model = _model_in(annotation)
+    model = model_in(annotation)
     out: Schema
     match node.get("type"):
         case "object" if (model is not None and "properties" in node) or (
@@ -106,12 +106,3 @@ def _resolved(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
                 return {**_resolved(choices[0], definitions), **{k: v for k, v in node.items() if k in _KEPT}}
             return {}
     return node
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        if (found := _model_in(argument)) is not None:
-            return found
-    return None

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from simplerl_api import names
 from simplerl_api.plan import PlanError, make_plan
 from simplerl_api.spec.job import SimpleRLJob, Spec
+from simplerl_api.struct import model_in
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -87,20 +88,11 @@ def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> Iterator[str
         if isinstance(part, int):
             continue
         field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
-        inner = _model_in(field.annotation) if field else None
+        inner = model_in(field.annotation) if field else None
         if inner is None:
             return
         model = inner
     yield from (f.alias or n for n, f in model.model_fields.items())
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        if (found := _model_in(argument)) is not None:
-            return found
-    return None
 
 
 def _shown(value: Any) -> str:
