@@ -23,12 +23,17 @@ def forget_after(output: Path, step: int) -> None:
     """Removes the lines of metrics.jsonl after `step`: a resumed run writes those steps again."""
     file = output / METRICS
     if file.exists():
-        kept = [
-            line for line in file.read_text(encoding="utf-8").split("\n") if line and json.loads(line)["step"] <= step
-        ]
+        kept = [line for line in file.read_text(encoding="utf-8").split("\n") if _is_until(line, step)]
         partial = file.with_suffix(".partial")
         partial.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
         partial.replace(file)
+
+
+def _is_until(line: str, step: int) -> bool:
+    try:
+        return bool(json.loads(line)["step"] <= step)
+    except ValueError:  # empty, or cut short by the end of an earlier attempt
+        return False
 
 
 def write_samples(

@@ -1,0 +1,1 @@
+"""Manifests: pure functions from a job and its plan; the same input gives the same bytes."""

@@ -1,0 +1,175 @@
+"""The pod templates of head and workers.
+
+Containers keep to the restricted Pod Security Standard; the security context stands at the container, since the init
+container that KubeRay adds copies that of the Ray container and nothing of the pod's.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from simplerl_api import names
+from simplerl_api.progress import PORT, PORT_NAME
+from simplerl_api.run import CHECKPOINT_MOUNT, RUN_FOLDER
+from simplerl_api.spec.cluster import Pods, Resources, Volume
+
+from simplerl_operator.build import metadata
+from simplerl_operator.observe import pods
+from simplerl_operator.observe.job import Job
+
+USER = 1000
+DASHBOARD_PORT = 8265
+_AGENT_PORT = 52365
+"""Ray's agent: its /api/healthz needs no token (Ray 2.53 and newer)."""
+_GRACE_SECONDS = 30
+
+
+def head(job: Job) -> dict[str, Any]:
+    """The head's template: Ray's own services and the driver."""
+    assert job.spec is not None
+    assert job.plan is not None
+    ports = (
+        ("gcs-server", 6379),
+        ("dashboard", DASHBOARD_PORT),
+        ("client", 10001),
+        ("metrics", 8080),
+        (PORT_NAME, PORT),
+    )
+    container = _container(job, "ray-head", job.plan.head_resources, {})
+    container["ports"] = [{"name": name, "containerPort": port} for name, port in ports]
+    return _template(job, pods.HEAD, job.spec.cluster.head, container)
+
+
+def worker(job: Job) -> dict[str, Any]:
+    """A worker's template: ranks and engines."""
+    assert job.spec is not None
+    assert job.plan is not None
+    cluster = job.spec.cluster
+    gpus = {} if cluster.cpu_only else {cluster.gpu_resource: str(job.plan.gpus_per_node)}
+    container = _container(job, "ray-worker", job.plan.worker_resources, gpus)
+    container["ports"] = [{"name": "metrics", "containerPort": 8080}]
+    return _template(job, pods.WORKER, cluster.workers, container)
+
+
+def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> dict[str, Any]:
+    assert job.spec is not None
+    cluster = job.spec.cluster
+    spec: dict[str, Any] = {
+        # a container that came back in place would be an empty Ray node that passes for the old one
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": _volumes(job),
+    }
+    optional = {
+        "nodeSelector": dict(where.node_selector),
+        "tolerations": [dict(toleration) for toleration in where.tolerations],
+        "imagePullSecrets": [{"name": secret.name} for secret in cluster.image_pull_secrets],
+        "priorityClassName": cluster.priority_class_name,
+        "schedulerName": cluster.scheduler_name,
+    }
+    return {
+        "metadata": {
+            "labels": {**metadata.labels(job), names.LABEL_ROLE: role},
+            # an autoscaler that moved one pod would end the whole attempt
+            "annotations": {
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                "karpenter.sh/do-not-disrupt": "true",
+            },
+        },
+        "spec": spec | {name: value for name, value in optional.items() if value},
+    }
+
+
+def _container(job: Job, name: str, resources: Resources, gpus: dict[str, str]) -> dict[str, Any]:
+    assert job.spec is not None
+    assert job.plan is not None
+    given = {
+        "requests": {**resources.requests, **gpus},
+        "limits": {**resources.limits, **gpus},
+    }
+    return {
+        "name": name,
+        "image": job.plan.image,
+        "imagePullPolicy": "IfNotPresent",
+        "env": [
+            {"name": "HOME", "value": "/tmp/home"},
+            {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"},
+            *({"name": variable.name, "value": variable.value} for variable in job.spec.cluster.env),
+        ],
+        "resources": {kind: amounts for kind, amounts in given.items() if amounts},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": _mounts(job.spec.cluster.volumes),
+        **_probes(),
+    }
+
+
+def _probes() -> dict[str, Any]:
+    """KubeRay's own probes wait 10 s and ask every 5 s, which costs a start about 20 s. Once Ray is up they are slow and
+    patient: training may keep every core busy, and a failed liveness probe ends the attempt."""
+    return {
+        "startupProbe": _probe(period=1, timeout=5, failures=900),
+        "readinessProbe": _probe(period=5, timeout=5, failures=12),
+        "livenessProbe": _probe(period=15, timeout=10, failures=40),
+    }
+
+
+def _probe(period: int, timeout: int, failures: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": "/api/healthz", "port": _AGENT_PORT},
+        "periodSeconds": period,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+    }
+
+
+def _volumes(job: Job) -> list[dict[str, Any]]:
+    assert job.spec is not None
+    assert job.plan is not None
+    claim = job.spec.checkpoint.claim_name
+    checkpoint: dict[str, Any] = {"emptyDir": {}} if claim is None else {"persistentVolumeClaim": {"claimName": claim}}
+    return [
+        {"name": "tmp", "emptyDir": {"sizeLimit": "4Gi" if job.spec.cluster.cpu_only else "64Gi"}},
+        # KubeRay leaves its own shared memory out where something is mounted at /dev/shm
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": job.plan.shm_size}},
+        {"name": "run", "configMap": {"name": job.cluster_name}},
+        {"name": "checkpoints", **checkpoint},
+        *({"name": f"volume-{i}", **_source(volume)} for i, volume in enumerate(job.spec.cluster.volumes)),
+    ]
+
+
+def _source(volume: Volume) -> dict[str, Any]:
+    if volume.claim_name is not None:
+        return {"persistentVolumeClaim": {"claimName": volume.claim_name}}
+    if volume.config_map_name is not None:
+        return {"configMap": {"name": volume.config_map_name}}
+    return {"secret": {"secretName": volume.secret_name}}
+
+
+def _mounts(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+    return [
+        {"name": "tmp", "mountPath": "/tmp"},
+        {"name": "shm", "mountPath": "/dev/shm"},
+        {"name": "run", "mountPath": RUN_FOLDER, "readOnly": True},
+        {"name": "checkpoints", "mountPath": CHECKPOINT_MOUNT},
+        *(
+            {"name": f"volume-{i}", "mountPath": volume.mount_path, "readOnly": volume.read_only}
+            for i, volume in enumerate(volumes)
+        ),
+    ]
