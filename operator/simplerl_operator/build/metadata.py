@@ -3,7 +3,6 @@
 from typing import Any
 
 from simplerl_api import API_VERSION, KIND, names
-
 from simplerl_operator.observe.job import Job
 
 

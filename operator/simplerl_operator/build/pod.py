@@ -11,7 +11,6 @@ from simplerl_api import names
 from simplerl_api.progress import PORT, PORT_NAME
 from simplerl_api.run import CHECKPOINT_MOUNT, RUN_FOLDER
 from simplerl_api.spec.cluster import Pods, Resources, Volume
-
 from simplerl_operator.build import metadata
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
@@ -121,8 +120,8 @@ def _container(job: Job, name: str, resources: Resources, gpus: dict[str, str]) 
 
 
 def _probes() -> dict[str, Any]:
-    """KubeRay's own probes wait 10 s and ask every 5 s, which costs a start about 20 s. Once Ray is up they are slow and
-    patient: training may keep every core busy, and a failed liveness probe ends the attempt."""
+    """KubeRay's own probes wait 10 s and ask every 5 s, which costs a start about 20 s. Once Ray is up they are slow
+    and patient: training may keep every core busy, and a failed liveness probe ends the attempt."""
     return {
         "startupProbe": _probe(period=1, timeout=5, failures=900),
         "readinessProbe": _probe(period=5, timeout=5, failures=12),

@@ -3,7 +3,6 @@
 from typing import Any
 
 from simplerl_api import names
-
 from simplerl_operator.build import metadata, pod, quantity
 from simplerl_operator.observe.job import Job
 

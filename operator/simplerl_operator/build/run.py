@@ -4,7 +4,6 @@ from typing import Any
 
 from simplerl_api import names
 from simplerl_api.run import CHECKPOINT_MOUNT, RUN_FILE, Run
-
 from simplerl_operator.build import metadata
 from simplerl_operator.observe.job import Job
 

@@ -6,11 +6,10 @@ import hmac
 from typing import Any
 
 from simplerl_api import names
-
 from simplerl_operator.build import metadata
 from simplerl_operator.observe.job import Job
 
-TOKEN_KEY = "auth_token"  # noqa: S105
+TOKEN_KEY = "auth_token"
 """The key under which KubeRay looks for a token (authOptions.secretName)."""
 
 
