@@ -39,15 +39,16 @@ def samples(*answers: tuple[str, str]) -> Sequence[Sample]:
 
 
 def children() -> set[int]:
-    """Processes whose parent we are."""
+    """Reward processes whose parent we are; other tests leave other children, such as Ray's."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                command = (entry / "cmdline").read_bytes()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if int(parent) == os.getpid():
+            if int(parent) == os.getpid() and b"simplerl_trainer.rewards.process" in command:
                 found.add(int(entry.name))
     return found
 
