@@ -19,8 +19,10 @@ def until_done(target: Target, name: str, seconds: float) -> dict[str, Any]:
     try:
         while True:
             job = target.get("simplerljobs", name, "default")
-            phase = (job or {}).get("status", {}).get("phase")
-            if job is not None and phase in ("Succeeded", "Failed"):
+            if job is None:
+                raise ClusterError(f"job {name} was deleted by somebody else: run the demo again")
+            phase = job.get("status", {}).get("phase")
+            if phase in ("Succeeded", "Failed"):
                 time.sleep(1)  # the watch prints the last row
                 return job
             if time.monotonic() > deadline:
