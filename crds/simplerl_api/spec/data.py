@@ -1,6 +1,6 @@
 """Where questions and their answers come from, and how a question becomes a prompt."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, JsonValue
 
@@ -50,8 +50,3 @@ class Data(Struct):
     """Keys of the question and the answer in each record."""
     max_prompt_tokens: int = Field(default=1024, ge=1, le=1_000_000)
     """Longest prompt in tokens; longer ones are dropped and counted."""
-
-
-def describe(questions: Questions) -> dict[str, Any]:
-    """The data set as plain data, for logs."""
-    return questions.document()
