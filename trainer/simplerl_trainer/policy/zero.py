@@ -13,14 +13,8 @@ from torch import nn
 from transformers.integrations import HfDeepSpeedConfig
 
 from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
+from simplerl_trainer.policy import zero_settings
 from simplerl_trainer.policy.trained import OptimizerStep, adamw
-
-_RESIDENT_BYTES = 512 * 2**20
-"""On CPU, weights up to this size stay whole between passes under stage 3."""
-_RESIDENT_SHARE = 1 / 16
-"""On CUDA, weights up to this share of the GPU's memory."""
-_BUCKET = 500_000_000
-"""Elements of the largest communication bucket; DeepSpeed allocates it at once."""
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -84,7 +78,7 @@ def load_partitioned(load: Callable[[], M], stage: ZeroStage, precision: Precisi
     if stage is not ZeroStage.PARAMETERS:
         return load()
     # transformers partitions as it loads while this object lives
-    while_loading = HfDeepSpeedConfig(_minimal(stage, precision))
+    while_loading = HfDeepSpeedConfig(zero_settings.minimal(stage, precision))
     model = load()
     del while_loading
     return model
@@ -111,56 +105,14 @@ def configuration(
     device: torch.device,
     resident: bool | None,
 ) -> dict[str, Any]:
-    """DeepSpeed's settings (https://www.deepspeed.ai/docs/config-json) for a model.
-
-    Gradients are accumulated and communicated in float32. Under stage 3 a decoder layer is gathered as one (leaf
-    module), which halves the host's time; the layer's class must be named, since a leaf above it silently gives zero
-    gradients.
-    """
-    numel = sum(getattr(p, "ds_numel", p.numel()) for p in module.parameters())
-    bucket = min(numel, _BUCKET)
-    zero: dict[str, Any] = {
-        "reduce_bucket_size": bucket,
-        "allgather_bucket_size": bucket,
-        "overlap_comm": device.type == "cuda" and stage is ZeroStage.PARAMETERS,
-    }
-    if stage is ZeroStage.PARAMETERS:
-        zero |= {
-            "leaf_module": {"classes": list(layers)},
-            "stage3_prefetch_bucket_size": min(numel, 50_000_000),
-        }
-        if resident if resident is not None else numel * _bytes(precision) <= _resident_bytes(device):
-            zero |= {
-                "stage3_param_persistence_threshold": numel,
-                "stage3_model_persistence_threshold": numel,
-                "stage3_max_live_parameters": 10 * numel,
-                "stage3_max_reuse_distance": 10 * numel,
-            }
-        else:
-            zero |= {"stage3_param_persistence_threshold": min(100_000, numel // 10)}
-    settings = _minimal(stage, precision)
-    settings["zero_optimization"] |= zero
-    return settings
+    """DeepSpeed's settings for a model on a device (see zero_settings)."""
+    parameters = sum(getattr(p, "ds_numel", p.numel()) for p in module.parameters())
+    if resident is None:
+        resident = zero_settings.resident(parameters, precision, _gpu_bytes(device))
+    return zero_settings.configuration(
+        parameters, stage, precision, layers, cuda=device.type == "cuda", resident=resident
+    )
 
 
-def _minimal(stage: ZeroStage, precision: Precision) -> dict[str, Any]:
-    return {
-        "train_micro_batch_size_per_gpu": 1,
-        "gradient_accumulation_steps": 1,  # the boundaries are ours
-        "steps_per_print": None,
-        "bf16": {"enabled": precision is Precision.BF16},
-        "data_types": {"grad_accum_dtype": "fp32"},
-        "communication_data_type": "fp32",
-        # its linear map replaces that of the whole process by a slower one with other rounding
-        "zero_optimization": {"stage": int(stage), "memory_efficient_linear": False},
-    }
-
-
-def _bytes(precision: Precision) -> int:
-    return 2 if precision is Precision.BF16 else 4
-
-
-def _resident_bytes(device: torch.device) -> float:
-    if device.type == "cpu":
-        return _RESIDENT_BYTES
-    return torch.cuda.get_device_properties(device).total_memory * _RESIDENT_SHARE
+def _gpu_bytes(device: torch.device) -> int | None:
+    return None if device.type == "cpu" else int(torch.cuda.get_device_properties(device).total_memory)
