@@ -13,6 +13,7 @@ from pydantic import Field
 
 from simplerl_api.spec.cluster import Resources
 from simplerl_api.spec.job import Spec
+from simplerl_api.spec.rollout import Overlap
 from simplerl_api.spec.training import Precision, ZeroStage
 from simplerl_api.struct import Struct, Text
 
@@ -120,6 +121,15 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
         raise PlanError(
             f"placement.disaggregated.trainingGpus is {disaggregated.training_gpus}, which leaves none of "
             f"cluster.gpus {gpus} to roll out: use at most {gpus - 1}"
+        )
+    if spec.rollout.overlap is Overlap.ONE_STEP and not disaggregated:
+        raise PlanError(
+            "rollout.overlap is OneStep, which needs placement.disaggregated: colocated engines sleep while their GPUs "
+            "train"
+        )
+    if spec.algorithm.dynamic_sampling and spec.rollout.samples_per_prompt == 1:
+        raise PlanError(
+            "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2, not 1: one sample has no variance"
         )
     ranks = disaggregated.training_gpus if disaggregated else gpus
     engines = _engines(spec, gpus - ranks if disaggregated else gpus, shared=disaggregated is None)

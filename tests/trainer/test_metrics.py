@@ -1,11 +1,15 @@
 """The driver's metrics of a step, in numbers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from simplerl_trainer import metrics
+from simplerl_trainer.batch import Batch
+from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.policy.protocol import Annotation, Update
+from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.samples import Finish, Prompt, Sample, Score
 
 # (length of the response in tokens, finish, score, verdict) of two responses to each of two prompts
@@ -25,16 +29,16 @@ ALIKE: Sequence[Drawn] = [
 ]
 
 
-def step(drawn: Sequence[Drawn]) -> tuple[Sequence[Sample], Mapping[int, Score]]:
+def step(drawn: Sequence[Drawn]) -> list[Scored]:
     """Samples of prompts of 2 and 4 tokens, with their scores."""
     prompts = [Prompt(0, "a", "1", (5, 6)), Prompt(1, "b", "2", (5, 6, 7, 8))]
-    samples = [
-        Sample(i, prompts[i // 2], (9,) * length, finish, 0, None) for i, (length, finish, _, _) in enumerate(drawn)
+    return [
+        Scored(
+            Sample(i, prompts[i // 2], (9,) * length, finish, 0, None),
+            Score(value, verdict, parts={"math": value, "brief": 2 * value}),
+        )
+        for i, (length, finish, value, verdict) in enumerate(drawn)
     ]
-    return samples, {
-        i: Score(value, verdict, parts={"math": value, "brief": 2 * value})
-        for i, (_, _, value, verdict) in enumerate(drawn)
-    }
 
 
 @pytest.mark.parametrize(
@@ -58,8 +62,7 @@ def step(drawn: Sequence[Drawn]) -> tuple[Sequence[Sample], Mapping[int, Score]]
     ],
 )
 def test_of_samples(drawn: Sequence[Drawn], name: str, value: float) -> None:
-    samples, scores = step(drawn)
-    assert metrics.of_samples(samples, scores, samples_per_prompt=2)[name] == pytest.approx(value)
+    assert metrics.of_samples(step(drawn), samples_per_prompt=2)[name] == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +90,27 @@ def test_of_updates(updates: Sequence[Update], expected: Mapping[str, float]) ->
     assert metrics.of_updates(updates) == expected
 
 
+def batch(drawn: Sequence[Scored], trained: Sequence[Scored]) -> Batch:
+    return Batch(3, drawn, trained, Cursor(seed=0, size=8), 2, {"dropped_groups": 1.0})
+
+
 def test_a_step_has_the_metrics_of_all_its_parts() -> None:
-    samples, scores = step(MIXED)
-    of_step = metrics.of_step(samples, scores, 2, Annotation({"kl": 0.5}), [Update({"value_loss": 2.0}, False)])
-    assert of_step["kl"] == 0.5
-    assert of_step["value_loss"] == 2.0
-    assert of_step == metrics.of_samples(samples, scores, 2) | {"kl": 0.5, "value_loss": 2.0, "skipped_updates": 0.0}
+    drawn = step(MIXED)
+    of_step = metrics.of_step(batch(drawn, drawn), 2, Annotation({"kl": 0.5}), [Update({"value_loss": 2.0}, False)])
+    assert of_step == metrics.of_samples(drawn, 2) | {
+        "dropped_groups": 1.0, "kl": 0.5, "value_loss": 2.0, "skipped_updates": 0.0,
+    }  # fmt: skip
+
+
+def test_the_mismatch_is_left_out_where_no_sample_of_the_probe_trains() -> None:
+    drawn = step(MIXED)
+    probed = [replace(drawn[0], sample=replace(drawn[0].sample, logprobs=(-0.5,))), *drawn[1:]]
+    annotation = Annotation({"kl": 0.5, "mismatch_max": float("nan")})
+    assert "mismatch_max" in metrics.of_step(batch(probed, probed), 2, annotation, [])
+    assert "mismatch_max" not in metrics.of_step(batch(probed, probed[2:]), 2, annotation, [])
+
+
+def test_a_step_that_trained_nothing_has_the_metrics_of_its_rollout() -> None:
+    drawn = step(ALIKE)
+    of_step = metrics.of_step(batch(drawn, []), 2, None, [])
+    assert of_step == metrics.of_samples(drawn, 2) | {"dropped_groups": 1.0, "skipped_updates": 0.0}

@@ -18,6 +18,8 @@ async def within(
     The first call that fails ends the wait: its TrainerFailure is passed on, a peer that died becomes `lost`, and
     peers that have not answered after `seconds` become TimedOut, named.
     """
+    if not calls:
+        return []
     tasks = {name: asyncio.ensure_future(_await(ref)) for name, ref in calls.items()}
     try:
         done, pending = await asyncio.wait(tasks.values(), timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)

@@ -13,6 +13,7 @@ from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.plan import Slot
 from simplerl_api.progress import Versions
 from simplerl_api.run import Run
+from simplerl_api.spec.rollout import Overlap
 from simplerl_api.spec.training import Precision
 from simplerl_trainer import answers, placement
 from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
@@ -132,7 +133,6 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
             for s in slots
             if s.rank is not None
         ],
-        plan.optimizer_steps_per_step,
         spec.algorithm.chosen().epochs,
     )
     engines = {
@@ -187,6 +187,7 @@ def _rank_setup(run: Run, slot: Slot, site: Site, address: str, port: int, timeo
         max_tokens=run.spec.data.max_prompt_tokens + run.spec.rollout.sampling.max_new_tokens,
         cpu_only=run.spec.cluster.cpu_only,
         timeout=timeout,
+        decoupled=run.spec.rollout.overlap is Overlap.ONE_STEP,
     )
 
 

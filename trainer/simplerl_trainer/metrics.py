@@ -1,18 +1,21 @@
 """The metrics of a step that the driver knows: rewards, lengths, speed."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from simplerl_trainer.batch import Batch
 from simplerl_trainer.policy.protocol import Annotation, Update
-from simplerl_trainer.samples import Finish, Sample, Score
+from simplerl_trainer.rewards.stream import Scored
+from simplerl_trainer.samples import Finish
 
 
-def of_samples(samples: Sequence[Sample], scores: Mapping[int, Score], samples_per_prompt: int) -> dict[str, float]:
-    """Reward, accuracy and lengths of a step's samples.
+def of_samples(scored: Sequence[Scored], samples_per_prompt: int) -> dict[str, float]:
+    """Reward, accuracy and lengths of a step's samples, at least one: of all that were drawn, whichever train.
 
     `zero_variance_groups` is the share of prompts all of whose responses have one score: they teach GRPO nothing.
     """
-    values = [scores[s.id].value for s in samples]
+    samples, scores = [s.sample for s in scored], [s.score for s in scored]
+    values = [s.value for s in scores]
     groups: dict[int, set[float]] = {}
     for sample, value in zip(samples, values, strict=True):
         groups.setdefault(sample.id // samples_per_prompt, set()).add(value)
@@ -21,16 +24,16 @@ def of_samples(samples: Sequence[Sample], scores: Mapping[int, Score], samples_p
     out = {
         "reward": mean,
         "reward_std": math.sqrt(sum((v - mean) ** 2 for v in values) / count),
-        "accuracy": sum(scores[s.id].verdict == "equal" for s in samples) / count,
+        "accuracy": sum(s.verdict == "equal" for s in scores) / count,
         "response_length": sum(len(s.response_ids) for s in samples) / count,
         "response_length_max": float(max(len(s.response_ids) for s in samples)),
         "prompt_length": sum(len(s.prompt.token_ids) for s in samples) / count,
         "truncated": sum(s.finish is Finish.LENGTH for s in samples) / count,
         "zero_variance_groups": sum(len(g) == 1 for g in groups.values()) / len(groups),
-        "scoring_failures": float(sum(scores[s.id].verdict in ("failed", "timeout") for s in samples)),
+        "scoring_failures": float(sum(s.verdict in ("failed", "timeout") for s in scores)),
     }
-    for name in scores[samples[0].id].parts:
-        out[f"reward_{name}"] = sum(scores[s.id].parts[name] for s in samples) / count
+    for name in scores[0].parts:
+        out[f"reward_{name}"] = sum(s.parts[name] for s in scores) / count
     return out
 
 
@@ -44,11 +47,12 @@ def of_updates(updates: Sequence[Update]) -> dict[str, float]:
 
 
 def of_step(
-    samples: Sequence[Sample],
-    scores: Mapping[int, Score],
-    samples_per_prompt: int,
-    annotation: Annotation,
-    updates: Sequence[Update],
+    batch: Batch, samples_per_prompt: int, annotation: Annotation | None, updates: Sequence[Update]
 ) -> dict[str, float]:
-    """All metrics of a step by name."""
-    return of_samples(samples, scores, samples_per_prompt) | annotation.metrics | of_updates(updates)
+    """All metrics of a step by name; those of annotation and updates are missing where nothing was trained."""
+    found = of_samples(batch.drawn, samples_per_prompt) | batch.figures | of_updates(updates)
+    if annotation is not None:
+        # dynamic sampling may have dropped the probe: then there is nothing to compare
+        probed = any(s.sample.logprobs is not None for s in batch.trained)
+        found |= {k: v for k, v in annotation.metrics.items() if probed or not k.startswith("mismatch_")}
+    return found

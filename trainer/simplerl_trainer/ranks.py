@@ -14,9 +14,8 @@ CALL_SECONDS = 1800.0
 class Ranks:
     """All ranks of a run, in the order of their numbers."""
 
-    def __init__(self, actors: Sequence[Any], optimizer_steps: int, epochs: int) -> None:
+    def __init__(self, actors: Sequence[Any], epochs: int) -> None:
         self.actors = actors
-        self._batches = optimizer_steps // epochs
         self._epochs = epochs
 
     async def start(self, setups: Sequence[RankSetup]) -> dict[str, str]:
@@ -40,9 +39,9 @@ class Ranks:
         """One optimizer step of actor and critic."""
         return (await self._all("updating the weights", "update", batch, epoch))[0]
 
-    def optimizer_steps(self) -> Sequence[tuple[int, int]]:
-        """(batch, epoch) of each optimizer step of a step."""
-        return [(batch, epoch) for epoch in range(self._epochs) for batch in range(self._batches)]
+    def optimizer_steps(self, batches: int) -> Sequence[tuple[int, int]]:
+        """(batch, epoch) of each optimizer step of a step whose plan has so many optimizer batches."""
+        return [(batch, epoch) for epoch in range(self._epochs) for batch in range(batches)]
 
     async def offload(self) -> None:
         """Gives GPU memory to the engines."""

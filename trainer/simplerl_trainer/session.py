@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,10 @@ import ray
 from simplerl_api.plan import PlacementKind
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
+from simplerl_api.spec.rollout import Overlap
 from simplerl_trainer import fleet, metrics
+from simplerl_trainer.ahead import Ahead
+from simplerl_trainer.batch import Batch, Drawer
 from simplerl_trainer.checkpoints import store
 from simplerl_trainer.clock import Clock
 from simplerl_trainer.data import cursor
@@ -26,9 +29,7 @@ from simplerl_trainer.progress import files
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.rewards.score import Scorer
-from simplerl_trainer.rollout import rollouts
-from simplerl_trainer.rollout.rollouts import Drawing
-from simplerl_trainer.samples import Prompt, Sample, Score
+from simplerl_trainer.rewards.stream import Scored
 
 CHECKPOINTS = "checkpoints"
 MODEL = "model"
@@ -60,23 +61,28 @@ class Session:
         """The run's folder."""
         return Path(self.run.output)
 
-    def take_prompts(self) -> Sequence[Prompt]:
-        """The next step's prompts."""
-        positions, self.cursor = self.cursor.take(self.run.spec.rollout.prompts_per_step)
-        return [self.inputs.prompts[i] for i in positions]
+    def batches(self) -> Ahead:
+        """The steps' batches, in their order."""
+        spec = self.run.spec
+        overlapped = spec.rollout.overlap is Overlap.ONE_STEP
+        return Ahead(self.draw, self.draw, spec.training.steps, overlapped=overlapped)
 
-    def draw(self, step: int, prompts: Sequence[Prompt]) -> AsyncIterator[Sample]:
-        """The step's samples as they finish."""
-        rollout = self.run.spec.rollout
-        drawing = Drawing(
-            job_seed=self.run.spec.training.seed,
-            step=step,
-            samples_per_prompt=rollout.samples_per_prompt,
-            temperature=rollout.sampling.temperature,
-            max_new_tokens=rollout.sampling.max_new_tokens,
-            weights_version=self.weights_version,
-        )
-        return rollouts.generate(self.fleet.pool, prompts, drawing)
+    async def take(self, batches: Ahead, step: int) -> Batch:
+        """The batch of a step; the cursor then stands after it."""
+        self.reporter.activity("rollout")
+        batch = await batches.take(step, self.cursor)
+        self.cursor = batch.cursor
+        if not batch.trained:
+            self.log.warning(
+                "step without an update", step=step, why="in each group all samples have the same score",
+                rounds=batch.figures["sampling_rounds"], groups=batch.figures["dropped_groups"],
+            )  # fmt: skip
+        return batch
+
+    async def draw(self, step: int, start: Cursor) -> Batch:
+        """Draws and scores the batch of a step from the weights that the engines have."""
+        drawer = Drawer(self.run.spec, self.fleet.pool, self.inputs.prompts, self.scorer.score, self.reporter.moved)
+        return await drawer.draw(step, start, self.weights_version)
 
     async def turn_to_training(self) -> None:
         """Colocated engines leave their GPUs to the ranks."""
@@ -113,31 +119,26 @@ class Session:
         )
         for name, prompts in self.inputs.evaluations.items():
             self.reporter.activity("evaluate")
-            result = await evaluation.evaluate(self.fleet.pool, prompts, self._scored, settings)
-            samples = [r.sample for r in result.records]
-            scores = {r.sample.id: r.score for r in result.records}
-            await self._write_samples(f"evaluation-{name}-{step:06}", samples, scores)
+            result = await evaluation.evaluate(
+                self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved
+            )
+            await self._write_samples(f"evaluation-{name}-{step:06}", result.scored)
             self.reporter.evaluation(name, step, result.accuracy)
             self.log.info(
-                "evaluated", step=step, dataset=name, accuracy=result.accuracy, answers=len(samples),
+                "evaluated", step=step, dataset=name, accuracy=result.accuracy, answers=len(result.scored),
                 truncated=result.truncated, no_answer=result.no_answer,
             )  # fmt: skip
 
     async def record_step(
-        self,
-        step: int,
-        clock: Clock,
-        samples: Sequence[Sample],
-        scores: Mapping[int, Score],
-        annotation: Annotation,
-        updates: Sequence[Update],
+        self, clock: Clock, batch: Batch, annotation: Annotation | None, updates: Sequence[Update]
     ) -> None:
         """Leaves a step's metrics and samples in the run's folder and in the progress document."""
-        figures = metrics.of_step(samples, scores, self.run.spec.rollout.samples_per_prompt, annotation, updates)
+        step, samples = batch.step, [s.sample for s in batch.drawn]
+        figures = metrics.of_step(batch, self.run.spec.rollout.samples_per_prompt, annotation, updates)
         tokens = sum(len(s.prompt.token_ids) + len(s.response_ids) for s in samples)
         figures |= {"samples_per_second": len(samples) / clock.total, "tokens_per_second": tokens / clock.total}
         seconds = {k: round(v, 3) for k, v in clock.seconds.items()} | {"total": round(clock.total, 3)}
-        await self._write_samples(f"step-{step:06}", samples, scores)
+        await self._write_samples(f"step-{step:06}", batch.drawn)
         files.add_step(self.output, step, figures, seconds)
         self.reporter.step(step, figures, seconds, clock.total)
         shown = ("reward", "accuracy", "kl", "response_length", "mismatch_max", "samples_per_second")
@@ -185,14 +186,9 @@ class Session:
             self.log.info("resumed", step=newest.step, folder=str(newest.folder))
         files.forget_after(self.output, self.steps_done)
 
-    async def _scored(self, samples: Sequence[Sample]) -> Sequence[Score]:
-        scores = await self.scorer.score(samples)
-        self.reporter.moved()
-        return scores
-
-    async def _write_samples(self, name: str, samples: Sequence[Sample], scores: Mapping[int, Score]) -> None:
-        texts = await asyncio.to_thread(self.inputs.texts, samples)
-        await asyncio.to_thread(files.write_samples, self.output, name, samples, scores, texts)
+    async def _write_samples(self, name: str, scored: Sequence[Scored]) -> None:
+        texts = await asyncio.to_thread(self.inputs.texts, [s.sample for s in scored])
+        await asyncio.to_thread(files.write_samples, self.output, name, scored, texts)
 
 
 @asynccontextmanager

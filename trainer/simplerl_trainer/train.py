@@ -3,96 +3,71 @@
     prompts → rollouts.generate → rewards.score → ranks.annotate (log-probs, reference, values, advantages)
             → ranks.update → weights.sync → evaluate / checkpoint / report
 
-A step is one rollout and all its optimizer updates; its samples come from the weights at the step's start.
+A step is one rollout and all its optimizer updates. Its samples come from the weights at the step's start, or with
+`rollout.overlap: OneStep` from those at the start of the step before (simplerl_trainer.ahead).
 """
-
-import asyncio
-from collections.abc import Mapping, Sequence
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.clock import Clock
-from simplerl_trainer.policy.protocol import Trajectory, Update
+from simplerl_trainer.policy.protocol import Annotation, Update
 from simplerl_trainer.policy.step_plan import make_step_plan
-from simplerl_trainer.samples import Prompt, Sample, Score
 from simplerl_trainer.session import Session
 
-SCORING_BATCH = 64
-"""Samples that are scored together while others are still being drawn."""
 MOST_SKIPPED = 3
 """Optimizer steps in a row that may be skipped for gradients that are not finite."""
 
 
 async def train(session: Session) -> None:
     """Trains from the session's first step to its last."""
-    training, step = session.run.spec.training, session.steps_done
-    if step == 0:
+    training, skipped = session.run.spec.training, 0
+    if session.steps_done == 0:
         await session.evaluate(0)
-    skipped = 0
-    while step < training.steps:
-        step += 1
-        clock = Clock()
-        with clock.part("rollout"):
-            samples, scores = await draw(session, step, session.take_prompts())
-        work = {s.id: trajectory(s, scores[s.id]) for s in samples}
-        plan = make_step_plan(
-            {i: len(t.prompt_ids) + len(t.response_ids) for i, t in work.items()},
-            ranks=session.run.plan.ranks,
-            train_batch_size=training.train_batch_size,
-            max_tokens=training.max_tokens_per_micro_batch,
-            seed=training.seed + step,
-        )
-        await session.turn_to_training()
-        with clock.part("annotate"):
-            session.reporter.activity("annotate")
-            annotation = await session.ranks.annotate(plan, work)
-        with clock.part("update"):
-            session.reporter.activity("update")
+    async with session.batches() as batches:
+        for step in range(session.steps_done + 1, training.steps + 1):
+            clock = Clock()
+            with clock.part("rollout"):
+                batch = await session.take(batches, step)
+            work = batch.trajectories()
+            annotation: Annotation | None = None
             updates: list[Update] = []
-            for batch, epoch in session.ranks.optimizer_steps():
-                updates.append(await session.ranks.update(batch, epoch))
-                session.reporter.moved()
-                skipped = skipped + 1 if updates[-1].skipped else 0
-                if skipped >= MOST_SKIPPED:
-                    raise TrainerFailure(
-                        FailureReason.NON_FINITE,
-                        f"the gradients of {skipped} optimizer steps in a row are not finite, the last in step {step}: "
-                        "lower training.actor.learningRate or training.critic.learningRate",
-                    )
-        with clock.part("sync"):
-            session.reporter.activity("sync")
-            await session.turn_to_rollout(version=step)
-        with clock.part("evaluate"):
-            if session.evaluation_due(step):
-                await session.evaluate(step)
-        await session.record_step(step, clock, samples, scores, annotation, updates)
-        if session.checkpoint_due(step):
-            await session.checkpoint(step)
+            if work:
+                plan = make_step_plan(
+                    {i: len(t.prompt_ids) + len(t.response_ids) for i, t in work.items()},
+                    ranks=session.run.plan.ranks,
+                    train_batch_size=training.train_batch_size,
+                    max_tokens=training.max_tokens_per_micro_batch,
+                    seed=training.seed + step,
+                )
+                await session.turn_to_training()
+                with clock.part("annotate"):
+                    session.reporter.activity("annotate")
+                    annotation = await session.ranks.annotate(plan, work)
+                with clock.part("update"):
+                    session.reporter.activity("update")
+                    for number, epoch in session.ranks.optimizer_steps(len(plan)):
+                        updates.append(await session.ranks.update(number, epoch))
+                        session.reporter.moved()
+                        skipped = skipped + 1 if updates[-1].skipped else 0
+                        check_finite(skipped, step)
+            with clock.part("rollout"):
+                await batches.settle()
+            with clock.part("sync"):
+                session.reporter.activity("sync")
+                await session.turn_to_rollout(version=step)
+            with clock.part("evaluate"):
+                if session.evaluation_due(step):
+                    await session.evaluate(step)
+            await session.record_step(clock, batch, annotation, updates)
+            if session.checkpoint_due(step):
+                await session.checkpoint(step)
     await session.export()
 
 
-async def draw(session: Session, step: int, prompts: Sequence[Prompt]) -> tuple[Sequence[Sample], Mapping[int, Score]]:
-    """The step's samples in the order of their ids, and their scores; early ones are scored while others are drawn."""
-    session.reporter.activity("rollout")
-    samples: list[Sample] = []
-    scoring: list[tuple[Sequence[Sample], asyncio.Task[Sequence[Score]]]] = []
-    waiting: list[Sample] = []
-
-    def score(batch: list[Sample]) -> None:
-        scoring.append((batch, asyncio.ensure_future(session.scorer.score(batch))))
-
-    async for sample in session.draw(step, prompts):
-        samples.append(sample)
-        waiting.append(sample)
-        session.reporter.moved()
-        if len(waiting) == SCORING_BATCH:
-            score(waiting)
-            waiting = []
-    if waiting:
-        score(waiting)
-    scores = {sample.id: value for batch, task in scoring for sample, value in zip(batch, await task, strict=True)}
-    return sorted(samples, key=lambda s: s.id), scores
-
-
-def trajectory(sample: Sample, score: Score) -> Trajectory:
-    """What a rank needs of a scored sample."""
-    return Trajectory(sample.id, sample.prompt.token_ids, sample.response_ids, score.value, sample.logprobs)
+def check_finite(skipped: int, step: int) -> None:
+    """Raises TrainerFailure(NonFinite) where too many optimizer steps in a row were skipped."""
+    if skipped >= MOST_SKIPPED:
+        raise TrainerFailure(
+            FailureReason.NON_FINITE,
+            f"the gradients of {skipped} optimizer steps in a row are not finite, the last in step {step}: "
+            "lower training.actor.learningRate or training.critic.learningRate",
+        )

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from simplerl_api.spec.dynamic_sampling import DynamicSampling
 from simplerl_api.struct import Struct
 
 
@@ -58,6 +59,8 @@ class Algorithm(Struct):
     """Proximal policy optimization with a critic."""
     kl: Kl = Field(default_factory=Kl)
     """The pull towards the reference model."""
+    dynamic_sampling: DynamicSampling | None = None
+    """Replaces groups whose samples all have the same score. Absent: every group trains."""
 
     def chosen(self) -> Ppo:
         """The algorithm's settings, the documented defaults where it is absent."""

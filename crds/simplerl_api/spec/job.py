@@ -36,6 +36,16 @@ class Spec(Struct):
             " || self.placement.disaggregated.trainingGpus < self.cluster.gpus",
             "placement.disaggregated.trainingGpus must be less than cluster.gpus: the rest roll out",
         ),
+        (
+            "!has(self.rollout) || !has(self.rollout.overlap) || self.rollout.overlap != 'OneStep'"
+            " || (has(self.placement) && has(self.placement.disaggregated))",
+            "rollout.overlap OneStep needs placement.disaggregated: colocated engines sleep while their GPUs train",
+        ),
+        (
+            "!has(self.algorithm) || !has(self.algorithm.dynamicSampling) || !has(self.rollout)"
+            " || self.rollout.samplesPerPrompt > 1",
+            "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2: one sample has no variance",
+        ),
     )
 
     model: Model

@@ -1,5 +1,7 @@
 """How samples are drawn from the policy."""
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from simplerl_api.struct import Struct
@@ -12,6 +14,15 @@ class Sampling(Struct):
     """Temperature of the policy, 0.01 to 2 as vLLM has it; the training log-probabilities have the same."""
     max_new_tokens: int = Field(default=3000, ge=1, le=1_000_000)
     """Longest response in tokens; a longer one is cut and counted as truncated."""
+
+
+class Overlap(StrEnum):
+    """What is drawn while a step trains."""
+
+    NONE = "None"
+    """Nothing: each step draws, then trains."""
+    ONE_STEP = "OneStep"
+    """The next step's samples, from the weights that the step began with."""
 
 
 class Rollout(Struct):
@@ -31,6 +42,10 @@ class Rollout(Struct):
     """Questions drawn in a step."""
     samples_per_prompt: int = Field(default=8, ge=1, le=4096)
     """Responses to each question."""
+    overlap: Overlap = Overlap.NONE
+    """None: each step draws, then trains. OneStep: the next step's samples are drawn while a step trains, so that they
+    are one version old when they train; decoupled PPO weighs them by min(2, proximal / behavior probability). Needs
+    placement.disaggregated."""
     sampling: Sampling = Field(default_factory=Sampling)
     """How tokens are drawn."""
 

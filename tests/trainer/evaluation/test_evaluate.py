@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from simplerl_trainer.evaluation.evaluate import CHUNK, Settings, evaluate, summarize
+from simplerl_trainer.evaluation.evaluate import Settings, evaluate, summarize
+from simplerl_trainer.rewards.stream import CHUNK
 from simplerl_trainer.rollout.protocol import Finished, Request
 from simplerl_trainer.rollout.seeds import Stream, seed
 from simplerl_trainer.samples import Finish, Prompt, Sample, Score
@@ -41,8 +42,8 @@ async def judge(samples: Sequence[Sample]) -> Sequence[Score]:
 async def test_accuracy_is_the_share_of_right_answers_over_all_samples() -> None:
     pool = Drawn()
     result = await evaluate(pool, prompts(40), judge, SETTINGS)
-    assert [r.sample.id for r in result.records] == list(range(120))
-    assert all(r.score.verdict == "equal" for r in result.records if r.sample.id % 4 == 0)
+    assert [r.sample.id for r in result.scored] == list(range(120))
+    assert all(r.score.verdict == "equal" for r in result.scored if r.sample.id % 4 == 0)
     assert (result.accuracy, result.right, result.no_answer, result.truncated) == (0.25, 30, 30, 40)
     assert [r.seed for r in pool.asked[:4]] == [seed(7, 0, n // 3, n % 3, Stream.EVALUATION) for n in range(4)]
     assert not any(r.logprobs for r in pool.asked)

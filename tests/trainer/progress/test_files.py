@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplerl_trainer.progress import files
+from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.samples import Finish, Prompt, Sample, Score
 
 SAMPLE = Sample(7, Prompt(3, "1 + 1", "2", (5, 6)), (8, 9, 1), Finish.STOP, 4, None)
@@ -37,7 +38,7 @@ def test_steps_that_will_be_written_again_are_forgotten(tmp_path: Path, step: in
 
 def test_a_sample_is_a_line_with_its_judgement(tmp_path: Path) -> None:
     score = Score(0.5, "different", "3", "expected 2", {"sum": 0.5})
-    files.write_samples(tmp_path, "step-000012", [SAMPLE], {7: score}, {7: "3"})
+    files.write_samples(tmp_path, "step-000012", [Scored(SAMPLE, score)], {7: "3"})
     assert lines(tmp_path / "samples" / "step-000012.jsonl") == [
         {
             "id": 7,
@@ -61,7 +62,7 @@ def test_a_sample_is_a_line_with_its_judgement(tmp_path: Path) -> None:
 def test_a_line_is_one_object_whatever_the_text_holds(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("run")
     score = Score(0.0, "different", text, text)
-    files.write_samples(folder, "s", [SAMPLE] * 2, {7: score}, {7: text})
+    files.write_samples(folder, "s", [Scored(SAMPLE, score)] * 2, {7: text})
     first, second = lines(folder / "samples" / "s.jsonl")
     assert first == second
     assert (first["response"], first["extracted"]) == (text, text)

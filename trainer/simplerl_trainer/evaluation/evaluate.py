@@ -1,21 +1,17 @@
 """How well the weights do on questions that they are not trained on."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from simplerl_trainer.rewards.stream import Scored, Scorer, scored
 from simplerl_trainer.rollout import rollouts
 from simplerl_trainer.rollout.pool import Pool
 from simplerl_trainer.rollout.rollouts import Drawing
 from simplerl_trainer.rollout.seeds import Stream
-from simplerl_trainer.samples import Finish, Prompt, Sample, Score
+from simplerl_trainer.samples import Finish, Prompt
 
-Scorer = Callable[[Sequence[Sample]], Awaitable[Sequence[Score]]]
 RIGHT, NO_ANSWER = "equal", "no_answer"
 """The judge's verdicts that are counted (simplerl_trainer.samples.Score.verdict)."""
-CHUNK = 64
-"""Samples that are scored together, while others are still drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +26,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One judged response."""
-
-    sample: Sample
-    score: Score
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """What an evaluation found."""
 
@@ -47,15 +35,17 @@ class Result:
     truncated: int
     """Responses that were cut at max_new_tokens."""
     no_answer: int
-    records: Sequence[Record]
+    scored: Sequence[Scored]
     """In the order of the samples' ids."""
 
 
-async def evaluate(pool: Pool, prompts: Sequence[Prompt], scorer: Scorer, settings: Settings) -> Result:
+async def evaluate(
+    pool: Pool, prompts: Sequence[Prompt], scorer: Scorer, settings: Settings, moved: Callable[[], None] = lambda: None
+) -> Result:
     """Draws and scores settings.samples responses to each prompt.
 
-    The seeds are the same at every step, so that results differ by the weights alone. Raises what
-    rollouts.generate and the scorer do.
+    The seeds are the same at every step, so that results differ by the weights alone. `moved` is called where
+    something moved. Raises what rollouts.generate and the scorer do.
     """
     drawing = Drawing(
         job_seed=settings.job_seed,
@@ -66,36 +56,16 @@ async def evaluate(pool: Pool, prompts: Sequence[Prompt], scorer: Scorer, settin
         probe=0,
         stream=Stream.EVALUATION,
     )
-    scoring: list[asyncio.Task[list[Record]]] = []
-    chunk: list[Sample] = []
-    try:
-        async with aclosing(rollouts.generate(pool, prompts, drawing)) as samples:
-            async for sample in samples:
-                chunk.append(sample)
-                if len(chunk) == CHUNK:
-                    scoring.append(asyncio.create_task(_judge(scorer, chunk)))
-                    chunk = []
-        if chunk:
-            scoring.append(asyncio.create_task(_judge(scorer, chunk)))
-        judged = await asyncio.gather(*scoring)
-    finally:
-        for task in scoring:
-            task.cancel()
-    return summarize([record for records in judged for record in records])
+    return summarize(await scored(rollouts.generate(pool, prompts, drawing), scorer, moved))
 
 
-async def _judge(scorer: Scorer, samples: Sequence[Sample]) -> list[Record]:
-    scores = await scorer(samples)
-    return [Record(sample, score) for sample, score in zip(samples, scores, strict=True)]
-
-
-def summarize(records: Sequence[Record]) -> Result:
-    """Accuracy and counts of judged responses."""
-    right = sum(r.score.verdict == RIGHT for r in records)
+def summarize(samples: Sequence[Scored]) -> Result:
+    """Accuracy and counts of judged responses, which are in the order of their ids."""
+    right = sum(s.score.verdict == RIGHT for s in samples)
     return Result(
-        accuracy=right / len(records) if records else float("nan"),
+        accuracy=right / len(samples) if samples else float("nan"),
         right=right,
-        truncated=sum(r.sample.finish is Finish.LENGTH for r in records),
-        no_answer=sum(r.score.verdict == NO_ANSWER for r in records),
-        records=sorted(records, key=lambda r: r.sample.id),
+        truncated=sum(s.sample.finish is Finish.LENGTH for s in samples),
+        no_answer=sum(s.score.verdict == NO_ANSWER for s in samples),
+        scored=samples,
     )

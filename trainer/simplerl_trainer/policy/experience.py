@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from simplerl_api.spec.algorithm import Algorithm, KlPlacement
+from simplerl_trainer.algorithms.decoupled import CAP, behavior_weights
 from simplerl_trainer.algorithms.gae import gae
 from simplerl_trainer.algorithms.kl import kl
 from simplerl_trainer.algorithms.rewards import token_rewards
@@ -27,6 +28,8 @@ class Experience:
     values: torch.Tensor
     advantages: torch.Tensor
     returns: torch.Tensor
+    weights: torch.Tensor | None
+    """Of decoupled PPO, where the samples were drawn from older weights; None where they were not."""
 
 
 @torch.no_grad()
@@ -37,8 +40,12 @@ def collect(
     critic: Callable[..., Any],
     temperature: float,
     algorithm: Algorithm,
+    *,
+    decoupled: bool,
 ) -> list[Experience]:
     """The experience of these packs, with advantages that are not yet whitened.
+
+    `decoupled`: the samples come from older weights, and all have the engine's log-probabilities.
 
     The models run over the same packs as in the update, so that the ratio of new to old probability is exactly 1
     before the first optimizer step. Collective under ZeRO-3: every rank must bring the same number of packs.
@@ -54,13 +61,16 @@ def collect(
             penalty = kl(logprobs, ref, algorithm.kl.estimator)
         rewards = token_rewards(pack.scores, pack.response_lengths, penalty, algorithm.kl.coefficient)
         advantages, returns = gae(rewards, value, pack.response_lengths, ppo.gamma, ppo.gae_lambda)
-        made.append(Experience(pack, logprobs, entropies, ref, value, advantages, returns))
+        weights = behavior_weights(logprobs, pack.probe_logprobs) if decoupled else None
+        made.append(Experience(pack, logprobs, entropies, ref, value, advantages, returns, weights))
     return made
 
 
 def totals(made: Sequence[Experience], algorithm: Algorithm) -> tuple[dict[str, float], dict[str, float]]:
     """Sums over tokens, and maxima; those of all ranks together make the step's metrics."""
-    sums: dict[str, float] = dict.fromkeys(("kl", "entropy", "probe.count", "probe.sum"), 0.0)
+    sums: dict[str, float] = dict.fromkeys(
+        ("kl", "entropy", "probe.count", "probe.sum", "weight.count", "weight.sum", "weight.capped"), 0.0
+    )
     for name in ("advantage", "value", "return", "residual"):
         sums |= dict.fromkeys((f"{name}.count", f"{name}.total", f"{name}.squares"), 0.0)
     greatest = 0.0
@@ -76,6 +86,11 @@ def totals(made: Sequence[Experience], algorithm: Algorithm) -> tuple[dict[str, 
         ):
             for part, number in zip(("count", "total", "squares"), moments(x).tolist(), strict=True):
                 sums[f"{name}.{part}"] += number
+        if e.weights is not None:
+            sums["weight.count"] += e.weights.numel()
+            sums["weight.sum"] += float(e.weights.double().sum())
+            sums["weight.capped"] += float((e.weights >= CAP).sum())
+            continue  # the gap below is then the step between two versions, not a mismatch
         gap = (e.logprobs[e.pack.probe] - e.pack.probe_logprobs).abs()
         sums["probe.count"] += gap.numel()
         sums["probe.sum"] += float(gap.double().sum())
@@ -99,6 +114,10 @@ def metrics(sums: dict[str, float], maxima: dict[str, float], *, has_reference: 
         "mismatch_mean": sums["probe.sum"] / probed if probed else nan,
         "trained_tokens": tokens,
     }
+    if weighed := sums["weight.count"]:
+        del found["mismatch_max"], found["mismatch_mean"]
+        found["behavior_weight_mean"] = sums["weight.sum"] / weighed
+        found["behavior_weight_capped"] = sums["weight.capped"] / weighed
     return found | ({"kl": sums["kl"] / tokens} if has_reference else {})
 
 

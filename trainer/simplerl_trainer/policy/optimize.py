@@ -41,7 +41,8 @@ def actor_gradients(
     ppo = algorithm.chosen()
     for position, e in enumerate(batch):
         logprobs, _ = actor(e.pack, temperature)
-        found = policy_loss(logprobs, e.logprobs, e.advantages, ppo.clip_low, ppo.clip_high)
+        advantages = e.advantages if e.weights is None else e.weights * e.advantages  # see algorithms.decoupled
+        found = policy_loss(logprobs, e.logprobs, advantages, ppo.clip_low, ppo.clip_high)
         loss = found.loss
         if e.reference is not None and algorithm.kl.placement is KlPlacement.LOSS:
             penalty = algorithm.kl.coefficient * kl(logprobs, e.reference, algorithm.kl.estimator).sum()

@@ -19,7 +19,7 @@ class Trajectory:
     response_ids: tuple[int, ...]
     score: float
     logprobs: tuple[float, ...] | None
-    """The engine's log-probabilities, where the sample is on the probe."""
+    """The engine's log-probabilities, where the sample is on the probe; all samples are, where ranks are decoupled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class RankSetup:
     cpu_only: bool
     timeout: float
     """Seconds that a collective may take."""
+    decoupled: bool = False
+    """Whether samples may come from older weights than those that they train (rollout.overlap OneStep)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Annotation:
 
     metrics: dict[str, float]
     """kl, entropy, values mean, returns, explained variance, advantages' mean and std before whitening, mismatch
-    (greatest and mean |log-prob of engine - log-prob of rank| on the probe, nan without one)."""
+    (greatest and mean |log-prob of engine - log-prob of rank| on the probe, nan without one); where ranks are decoupled
+    in its place behavior_weight_mean and behavior_weight_capped (share of tokens at the cap)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class Rank:
                 self._critic,
                 setup.temperature,
                 algorithm,
+                decoupled=setup.decoupled,
             )
             sums, maxima = experience.totals(made, algorithm)
             sums |= {f"batch.{i}": float(sum(p.tokens for p in batch)) for i, batch in enumerate(packs)}

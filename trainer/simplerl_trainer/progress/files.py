@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simplerl_trainer.samples import Sample, Score
+from simplerl_trainer.rewards.stream import Scored
 
 METRICS = "metrics.jsonl"
 SAMPLES = "samples"
@@ -36,9 +36,7 @@ def _is_until(line: str, step: int) -> bool:
         return False
 
 
-def write_samples(
-    output: Path, name: str, samples: Sequence[Sample], scores: Mapping[int, Score], texts: Mapping[int, str]
-) -> None:
+def write_samples(output: Path, name: str, scored: Sequence[Scored], texts: Mapping[int, str]) -> None:
     """Writes samples/NAME.jsonl, for example step-000012 or evaluation-held-out-000020: a line a sample.
 
     `texts`: each response's text by the sample's id.
@@ -46,12 +44,11 @@ def write_samples(
     folder = output / SAMPLES
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8", newline="\n") as f:
-        f.writelines(_rows(samples, scores, texts))
+        f.writelines(_rows(scored, texts))
 
 
-def _rows(samples: Sequence[Sample], scores: Mapping[int, Score], texts: Mapping[int, str]) -> Iterable[str]:
-    for s in samples:
-        score = scores[s.id]
+def _rows(scored: Sequence[Scored], texts: Mapping[int, str]) -> Iterable[str]:
+    for s, score in ((pair.sample, pair.score) for pair in scored):
         yield _line(
             {
                 "id": s.id,

@@ -1,6 +1,7 @@
 """Samples of prompts, as they finish: what the loop and the evaluation iterate over."""
 
-from collections.abc import AsyncIterator, Sequence
+import sys
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from simplerl_trainer.samples import Prompt, Sample
 
 PROBE = 16
 """Samples of a step that carry the engine's log-probabilities, to compare with the ranks' (the mismatch metric)."""
+EVERY = sys.maxsize
+"""As `probe`: every sample carries them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +26,16 @@ class Drawing:
     samples_per_prompt: int
     temperature: float
     max_new_tokens: int
+    first_prompt: int = 0
+    """Position in the step of the first prompt: fixes the ids and the random numbers of its samples."""
     probe: int = PROBE
-    """The first so many samples carry log-probabilities."""
+    """The samples with an id below it carry log-probabilities."""
     stream: Stream = Stream.ROLLOUT
     weights_version: int | None = None
     """Version that the samples must come from; None takes any."""
 
 
-async def generate(pool: Pool, prompts: Sequence[Prompt], drawing: Drawing) -> AsyncIterator[Sample]:
+async def generate(pool: Pool, prompts: Sequence[Prompt], drawing: Drawing) -> AsyncGenerator[Sample]:
     """samples_per_prompt samples of each prompt, as they finish; close the iterator to abandon the rest.
 
     Raises what Pool.generate does, and TrainerFailure(InternalError) where a sample comes from other weights than
@@ -44,7 +49,7 @@ async def generate(pool: Pool, prompts: Sequence[Prompt], drawing: Drawing) -> A
                     f"sample {f.id} of step {drawing.step} comes from weights version {f.weights_version}, not "
                     f"{drawing.weights_version}",
                 )
-            prompt = prompts[f.id // drawing.samples_per_prompt]
+            prompt = prompts[f.id // drawing.samples_per_prompt - drawing.first_prompt]
             yield Sample(f.id, prompt, f.token_ids, f.finish, f.weights_version, f.logprobs)
 
 
@@ -59,6 +64,6 @@ def requests(prompts: Sequence[Prompt], drawing: Drawing) -> Sequence[Request]:
             max_new_tokens=drawing.max_new_tokens,
             logprobs=p * drawing.samples_per_prompt + s < drawing.probe,
         )
-        for p, prompt in enumerate(prompts)
+        for p, prompt in enumerate(prompts, start=drawing.first_prompt)
         for s in range(drawing.samples_per_prompt)
     ]
