@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from simplerl_api import consistency
 from simplerl_api.spec.cluster import Resources
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.rollout import Overlap
@@ -106,6 +107,8 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
 
     Raises PlanError with a sentence that names the field, its value and what would fit.
     """
+    if (disagreement := consistency.fault(spec)) is not None:
+        raise PlanError(disagreement)
     cluster = spec.cluster
     gpus, per_node = cluster.gpus, cluster.gpus_per_node
     if gpus > per_node and gpus % per_node:

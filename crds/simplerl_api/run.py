@@ -14,8 +14,15 @@ RUN_FOLDER = "/etc/simplerl"
 RUN_FILE = "run.json"
 CHECKPOINT_MOUNT = "/checkpoints"
 """Where the pods find the checkpoint claim, or an empty folder where there is none."""
+HUB_CACHE = "/hub-cache"
+"""Where the pods find model.cacheClaimName."""
 ENTRYPOINT = f"python -m simplerl_trainer.driver {RUN_FOLDER}/{RUN_FILE}"
 """Entrypoint of the Ray job: constant, so that no text of a user's reaches a shell."""
+
+
+def reward_code_folder(index: int) -> str:
+    """Where the head finds the ConfigMap key of rewards[index].python.configMap."""
+    return f"/etc/simplerl-rewards/{index}"
 
 
 class Run(Struct):

@@ -58,8 +58,8 @@ WRONG = [
     ("zero engines", "spec.rollout.engines", 0, r"spec.rollout.engines.*greater than or equal to 1"),
     ("a text for a number", "spec.cluster.gpus", "3", r"spec.cluster.gpus|expected numeric"),
     ("a word that is no choice", "spec.training.precision", "FP8", r"spec.training.precision: Unsupported value"),
-    ("two models at once", "spec.model.path", "/models/x", "give exactly one of path, tiny"),
-    ("no model", "spec.model", {}, "give exactly one of path, tiny"),
+    ("two models at once", "spec.model.path", "/models/x", "give exactly one of hub, path, tiny"),
+    ("no model", "spec.model", {}, "give exactly one of hub, path, tiny"),
     ("no cluster", "spec.cluster", None, "spec.cluster: Required value"),
     (
         "a batch that does not divide the samples",

@@ -86,7 +86,7 @@ ROWS = [
         seen(job=job(rewards=[{"name": "sum"}])),
         phase="Pending",
         reason="InvalidSpec",
-        message="spec.rewards[0]: give exactly one of math, not none of them",
+        message="spec.rewards[0]: give exactly one of math, python, http, task, not none of them",
     ),
     Row(
         "an impossible plan is refused",

@@ -27,6 +27,8 @@ ALIKE: Sequence[Drawn] = [
     (2, STOP, 0.5, "failed"),
     (2, STOP, 0.5, "bad_gold"),
 ]
+FAILED = {"timeout": ("math",), "failed": ("math", "brief")}
+"""Which rewards failed on a response."""
 
 
 def step(drawn: Sequence[Drawn]) -> list[Scored]:
@@ -35,7 +37,7 @@ def step(drawn: Sequence[Drawn]) -> list[Scored]:
     return [
         Scored(
             Sample(i, prompts[i // 2], (9,) * length, finish, 0, None),
-            Score(value, verdict, parts={"math": value, "brief": 2 * value}),
+            Score(value, verdict, parts={"math": value, "brief": 2 * value}, failed=FAILED.get(verdict, ())),
         )
         for i, (length, finish, value, verdict) in enumerate(drawn)
     ]
@@ -59,6 +61,8 @@ def step(drawn: Sequence[Drawn]) -> list[Scored]:
         pytest.param(ALIKE, "zero_variance_groups", 1.0, id="groups whose scores differ from each other only"),
         pytest.param(MIXED, "scoring_failures", 1.0, id="a judge out of time is a failure"),
         pytest.param(ALIKE, "scoring_failures", 1.0, id="a judge that failed is one, a bad gold answer is not"),
+        pytest.param(ALIKE, "scoring_failures_brief", 1.0, id="failures are counted for each reward"),
+        pytest.param(MIXED, "scoring_failures_brief", 0.0, id="a reward that did not fail has none"),
     ],
 )
 def test_of_samples(drawn: Sequence[Drawn], name: str, value: float) -> None:

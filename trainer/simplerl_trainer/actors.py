@@ -12,6 +12,7 @@ from simplerl_trainer.weights.buckets import Bucket, Parameter
 from simplerl_trainer.weights.road import Receiver, Sender
 
 if TYPE_CHECKING:
+    from simplerl_api.spec.hub import HubModel
     from simplerl_api.spec.model import TinyModel
 
 
@@ -120,6 +121,15 @@ class NodeActor:
         path = _scratch("tiny")
         tiny.build(path, model)
         return folder.pack(path)
+
+    def download(self, model: "HubModel", commit: str) -> str:
+        """Brings a model of a hub to this node; returns its folder."""
+        from simplerl_trainer import hub
+        from simplerl_trainer.models import families
+
+        folder = hub.model_folder(model, commit, "model.hub", weights=True)
+        families.read(folder)  # raises a sentence where something is missing
+        return str(folder)
 
     def unpack(self, files: dict[str, bytes]) -> str:
         """Writes a model folder on this node; returns its path."""

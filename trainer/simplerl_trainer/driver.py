@@ -10,6 +10,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from simplerl_api import credentials
 from simplerl_api import run as runs
 from simplerl_api.failures import EXIT_CODES, FailureReason, TrainerFailure
 from simplerl_api.run import Run
@@ -45,7 +46,7 @@ async def drive(run: Run, *, token: str | None, address: str | None, local: bool
 
 def _open_log(run: Run, token: str | None, console: bool) -> tuple[log.Log, TrainerFailure | None]:
     """The log in the run's folder; where that cannot be written, one elsewhere and the reason to end."""
-    secrets, name = [token] if token else [], "driver.log"
+    secrets, name = [*([token] if token else []), *credentials.values(run.spec, os.environ)], "driver.log"
     try:
         Path(run.output).mkdir(parents=True, exist_ok=True)
         return log.Log(Path(run.output) / name, secrets, console), None

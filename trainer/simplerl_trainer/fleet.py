@@ -1,6 +1,7 @@
 """The processes of a run: reserved, started, and joined by the roads that weights travel."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from simplerl_api.progress import Versions
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
 from simplerl_api.spec.training import Precision
-from simplerl_trainer import answers, placement
+from simplerl_trainer import answers, hub, placement
 from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
 from simplerl_trainer.models import folder as model_folder
 from simplerl_trainer.policy.protocol import RankSetup
@@ -31,6 +32,8 @@ SYNC_SECONDS = 600.0
 BUCKET_SECONDS = 120.0
 """Shorter than SYNC_SECONDS, so that the one who waits can say for what."""
 NODE_SECONDS = 300.0
+DOWNLOAD_SECONDS = 7200.0
+"""For a model's weights on their way from a hub to a node: 140 GB at 20 MB/s."""
 INITIAL_MODEL = "initial-model"
 """Folder of the toy model in the run's folder: later attempts start from the very same weights."""
 
@@ -85,8 +88,8 @@ class Site:
     """The model's folder on the driver's node."""
 
 
-async def reserve(run: Run, one_machine: bool) -> Site:
-    """Reserves the plan's nodes and brings the model's folder to them.
+async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Site:
+    """Reserves the plan's nodes and brings the model's folder to them; `commit` is that of a model from a hub.
 
     Raises TrainerFailure: PlacementTimeout, or InvalidInput where the model cannot be used.
     """
@@ -94,7 +97,15 @@ async def reserve(run: Run, one_machine: bool) -> Site:
     group = await placement.reserve(plan, cpu_only, PLACEMENT_SECONDS, one_machine)
     first_slots = {s.node: s for s in reversed(plan.slots())}
     actor = ray.remote(NodeActor)
-    nodes = [actor.options(**placement.options(first_slots[n], group, cpu_only)).remote() for n in range(plan.nodes)]
+    nodes = [
+        actor.options(**_node_options(placement.options(first_slots[n], group, cpu_only))).remote()
+        for n in range(plan.nodes)
+    ]
+    if run.spec.model.hub is not None:
+        assert commit is not None, "a hub's revision is resolved before nodes are reserved"
+        folders = await _download(run, nodes, commit)
+        local = await asyncio.to_thread(hub.model_folder, run.spec.model.hub, commit, "model.hub", weights=False)
+        return Site(group, nodes, folders, local)
     if run.spec.model.path is not None:
         return Site(group, nodes, [run.spec.model.path] * plan.nodes, Path(run.spec.model.path))
     assert run.spec.model.tiny is not None
@@ -110,6 +121,23 @@ async def reserve(run: Run, one_machine: bool) -> Site:
         "writing the model's folder", {f"node {n}": a.unpack.remote(packed) for n, a in enumerate(nodes)}
     )
     return Site(group, nodes, folders, kept)
+
+
+def _node_options(options: dict[str, Any]) -> dict[str, Any]:
+    """A node's own actor downloads: what the driver's environment says of the hub holds for it too."""
+    variables = options["runtime_env"]["env_vars"] | hub.environment(os.environ)
+    return {**options, "runtime_env": {"env_vars": variables}}
+
+
+async def _download(run: Run, nodes: Sequence[Any], commit: str) -> list[str]:
+    """The model's folder on each node. Where nodes share a cache the first one fills it for all."""
+    calls = {f"node {n}": node for n, node in enumerate(nodes)}
+    waves = [dict([c]) for c in calls.items()] if run.spec.model.cache_claim_name else [calls]
+    folders: list[str] = []
+    for wave in waves:
+        downloads = {name: node.download.remote(run.spec.model.hub, commit) for name, node in wave.items()}
+        folders += await _all("downloading the model", downloads, DOWNLOAD_SECONDS)
+    return folders
 
 
 async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
@@ -214,8 +242,8 @@ def _job(run: Run) -> str:
     return run.submission_id.rsplit("-", 1)[0]
 
 
-async def _all(doing: str, calls: Mapping[str, Any]) -> list[Any]:
+async def _all(doing: str, calls: Mapping[str, Any], seconds: float = NODE_SECONDS) -> list[Any]:
     try:
-        return await answers.within(NODE_SECONDS, doing, calls, FailureReason.INTERNAL)
+        return await answers.within(seconds, doing, calls, FailureReason.INTERNAL)
     except ray.exceptions.RayError as e:
         raise TrainerFailure(FailureReason.INTERNAL, f"{next(iter(calls))} failed while {doing}: {e}") from e

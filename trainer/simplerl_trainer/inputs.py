@@ -1,15 +1,24 @@
-"""What a run reads before it starts: the model's tokenizer, the training prompts and the evaluation prompts."""
+"""What a run reads before it starts: its questions, the model's tokenizer, the training and evaluation prompts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from simplerl_api.run import Run
-from simplerl_trainer.data import prompts, questions, templates
+from simplerl_api.spec.data import Questions
+from simplerl_api.spec.evaluation import EvaluationSet
+from simplerl_trainer import fingerprints, hub
+from simplerl_trainer.data import levels, prompts, questions, templates
+from simplerl_trainer.data.questions import Question
 from simplerl_trainer.data.tokenizer import Tokenizer
+from simplerl_trainer.fingerprints import Fingerprint
 from simplerl_trainer.models import families
 from simplerl_trainer.progress.log import Log
+from simplerl_trainer.rewards import python
 from simplerl_trainer.samples import Prompt, Sample
+
+MODEL = "model"
+TRAIN = "data.train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +39,124 @@ class Inputs:
         return {s.id: text for s, text in zip(samples, decoded, strict=True)}
 
 
-def read_inputs(run: Run, model_folder: Path, log: Log) -> Inputs:
-    """Reads all inputs of a run; says in the log what was left out.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The questions of a run, before they are prompts."""
 
-    Raises TrainerFailure(INVALID_INPUT) naming the file, folder or field that cannot be used.
+    train: Sequence[Question]
+    evaluations: Mapping[str, Sequence[Question]]
+    """By the name of their data set."""
+    fingerprints: Mapping[str, Fingerprint]
+    """Of each data set, by its path in the spec."""
+
+
+def commits(run: Run, before: Mapping[str, Fingerprint]) -> dict[str, str]:
+    """The commit of each hub repository by its path in the spec: that of the first start, else the newest now.
+
+    Raises TrainerFailure(INVALID_INPUT) naming a repository that cannot be used.
+    """
+    hubs = {MODEL: run.spec.model.hub} | {field: dataset.hub for field, dataset in _datasets(run).items()}
+    return {
+        field: fingerprints.pinned(before, field, found) or hub.resolve(found, f"{field}.hub")
+        for field, found in hubs.items()
+        if found is not None
+    }
+
+
+def read_questions(run: Run, commits: Mapping[str, str], log: Log) -> Asked:
+    """Reads all data sets of a run; says in the log what was left out.
+
+    Raises TrainerFailure(INVALID_INPUT) naming the file or field that cannot be used.
     """
     spec = run.spec
-    model = families.read(model_folder)
+    # a response is compared with the answer by the math reward alone; others may do without
+    answers = any(r.math is not None for r in spec.rewards)
+    loaded: dict[str, Sequence[Question]] = {}
+    found: dict[str, Fingerprint] = {}
+    for field, dataset in _datasets(run).items():
+        commit = commits.get(field)
+        loaded[field] = questions.load(dataset, spec.data.fields, field, answers=answers, commit=commit)
+        found[field] = {
+            "source": fingerprints.source(dataset.hub) if dataset.hub else dataset.tag,
+            **({"commit": commit} if commit else {}),
+            "questions": str(len(loaded[field])),
+            "digest": questions.digest(loaded[field]),
+        }
+    sifted = levels.sift(loaded[TRAIN], spec.data.levels, spec.data.fields.level, TRAIN)
+    if spec.data.levels is not None:
+        log.info(
+            "training questions sifted by level", kept=len(sifted.questions), other_level=sifted.other_level,
+            unreadable_level=sifted.unreadable_level, unreadable_example=sifted.unreadable_example,
+        )  # fmt: skip
+    names = {field: d.name for field, d in _evaluations(run).items()}
+    return Asked(sifted.questions, {name: loaded[field] for field, name in names.items()}, found)
+
+
+def model_before_placement(run: Run, commits: Mapping[str, str]) -> Path | None:
+    """The model's folder on the driver's node, where it is known before there are nodes: a toy model is built later.
+    From a hub come the tokenizer and configuration alone.
+
+    Raises TrainerFailure(INVALID_INPUT) naming a repository that cannot be used.
+    """
+    model = run.spec.model
+    if model.hub is not None:
+        hub.check_weights(model.hub, commits[MODEL], "model.hub")
+        return hub.model_folder(model.hub, commits[MODEL], "model.hub", weights=False)
+    return None if model.path is None else Path(model.path)
+
+
+def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
+    """Makes prompts of all questions; says in the log what was left out.
+
+    Raises TrainerFailure(INVALID_INPUT) naming the folder or field that cannot be used.
+    """
+    spec = run.spec
+    model = families.read(model_folder, weights=spec.model.hub is None)
     tokenizer = Tokenizer(model_folder)
     template = templates.choose(spec.data.prompt_template, tokenizer)
     evaluations: dict[str, Sequence[Prompt]] = {}
     held_out: set[str] = set()
-    for i, dataset in enumerate(spec.evaluation.datasets if spec.evaluation else []):
-        field = f"evaluation.datasets[{i}]"
-        loaded = questions.load(dataset, spec.data.fields, field)
+    for field, dataset in _evaluations(run).items():
+        loaded = asked.evaluations[dataset.name]
         held_out |= {prompts.key(q.question) for q in loaded}
         made = prompts.make_prompts(loaded, template, tokenizer, spec.data.max_prompt_tokens, field=field)
         evaluations[dataset.name] = made.prompts
         log.info("evaluation questions read", dataset=dataset.name, prompts=len(made.prompts), too_long=made.too_long)
-    loaded = questions.load(spec.data.train, spec.data.fields, "data.train")
-    made = prompts.make_prompts(loaded, template, tokenizer, spec.data.max_prompt_tokens, held_out)
+    made = prompts.make_prompts(asked.train, template, tokenizer, spec.data.max_prompt_tokens, held_out)
     log.info(
         "training questions read", prompts=len(made.prompts), too_long=made.too_long, held_out=made.held_out,
         example=made.example,
     )  # fmt: skip
     return Inputs(made.prompts, evaluations, model.stop_token_ids, tokenizer)
+
+
+def compare(
+    run: Run, before: Mapping[str, Fingerprint], asked: Asked, commits: Mapping[str, str], model_folder: Path, log: Log
+) -> None:
+    """Leaves the fingerprints of the inputs at the first start; names those that have changed at a later one."""
+    if (model := run.spec.model.hub) is not None:
+        now: dict[str, Fingerprint] = {
+            MODEL: {"source": fingerprints.source(model), "commit": commits[MODEL]}, **asked.fingerprints
+        }  # fmt: skip
+    else:
+        now = {MODEL: fingerprints.of_folder(model_folder), **asked.fingerprints}
+    for i, reward in enumerate(run.spec.rewards):
+        if reward.python is not None:
+            now[f"rewards[{i}].python"] = fingerprints.of_file(python.code_file(reward.python, i))
+    if not before:
+        fingerprints.write(Path(run.output), now)
+        log.info("inputs", **{field: " ".join(known.values()) for field, known in now.items()})
+    elif changed := fingerprints.changed(before, now):
+        log.warning(
+            "inputs differ from those of the first start",
+            changed={f: {"first": dict(before.get(f, {})), "now": dict(now.get(f, {}))} for f in changed},
+        )
+
+
+def _datasets(run: Run) -> dict[str, Questions]:
+    return {TRAIN: run.spec.data.train, **_evaluations(run)}
+
+
+def _evaluations(run: Run) -> dict[str, EvaluationSet]:
+    datasets = run.spec.evaluation.datasets if run.spec.evaluation else []
+    return {f"evaluation.datasets[{i}]": dataset for i, dataset in enumerate(datasets)}

@@ -30,10 +30,11 @@ def of_samples(scored: Sequence[Scored], samples_per_prompt: int) -> dict[str, f
         "prompt_length": sum(len(s.prompt.token_ids) for s in samples) / count,
         "truncated": sum(s.finish is Finish.LENGTH for s in samples) / count,
         "zero_variance_groups": sum(len(g) == 1 for g in groups.values()) / len(groups),
-        "scoring_failures": float(sum(s.verdict in ("failed", "timeout") for s in scores)),
+        "scoring_failures": float(sum(bool(s.failed) for s in scores)),
     }
     for name in scores[0].parts:
         out[f"reward_{name}"] = sum(s.parts[name] for s in scores) / count
+        out[f"scoring_failures_{name}"] = float(sum(name in s.failed for s in scores))
     return out
 
 

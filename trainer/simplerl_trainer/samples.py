@@ -1,7 +1,11 @@
 """Prompts, samples and scores: what flows through the loop."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from simplerl_api.spec.data import ReasoningGym
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +17,10 @@ class Prompt:
     question: str
     answer: str
     token_ids: tuple[int, ...]
+    record: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The data set's row, for rewards that look at it."""
+    gym: ReasoningGym | None = field(default=None, compare=False, repr=False)
+    """The generator that made the question, if one did."""
 
 
 class Finish(StrEnum):
@@ -47,9 +55,12 @@ class Score:
     value: float
     """The weighted sum of all rewards."""
     verdict: str
-    """The judge's word: equal, different, no_answer, bad_gold, timeout, failed."""
+    """The judge's word: equal, different, no_answer, bad_gold, timeout, failed. It is that of the first math or task
+    reward; without one a response is right (equal) whose value is above 0."""
     extracted: str = ""
     """The answer that was read from the response."""
     why: str = ""
     parts: dict[str, float] = field(default_factory=dict)
     """The unweighted score of each reward by its name."""
+    failed: tuple[str, ...] = ()
+    """Names of the rewards that could not score it."""

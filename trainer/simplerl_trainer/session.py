@@ -14,7 +14,7 @@ from simplerl_api.plan import PlacementKind
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
-from simplerl_trainer import fleet, metrics
+from simplerl_trainer import fingerprints, fleet, inputs, metrics
 from simplerl_trainer.ahead import Ahead
 from simplerl_trainer.batch import Batch, Drawer
 from simplerl_trainer.checkpoints import store
@@ -23,11 +23,12 @@ from simplerl_trainer.data import cursor
 from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.evaluation import evaluate as evaluation
 from simplerl_trainer.fleet import Fleet
-from simplerl_trainer.inputs import Inputs, read_inputs
+from simplerl_trainer.inputs import Inputs
 from simplerl_trainer.policy.protocol import Annotation, Update
 from simplerl_trainer.progress import files
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter
+from simplerl_trainer.rewards import score as rewards
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
 
@@ -194,22 +195,31 @@ class Session:
 @asynccontextmanager
 async def open_session(run: Run, reporter: Reporter, log: Log, address: str | None) -> AsyncIterator[Session]:
     """Starts the run's processes (on the Ray cluster at `address`, or on one of our own) and ends them."""
+    # all that can be wrong with rewards, data and model is said before GPUs are taken
+    reporter.activity("inputs")
+    await rewards.check(run.spec.rewards)
+    before = fingerprints.read(Path(run.output))
+    commits = await asyncio.to_thread(inputs.commits, run, before)
+    asked = await asyncio.to_thread(inputs.read_questions, run, commits, log)
+    folder = await asyncio.to_thread(inputs.model_before_placement, run, commits)
+    made = await asyncio.to_thread(inputs.make_inputs, run, asked, folder, log) if folder else None
     _connect(run, address)
     try:
         reporter.activity("placement")
-        site = await fleet.reserve(run, one_machine=address is None)
-        inputs = await asyncio.to_thread(read_inputs, run, site.local_model, log)
+        site = await fleet.reserve(run, one_machine=address is None, commit=commits.get(inputs.MODEL))
+        made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
+        await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
-        started = await fleet.start(run, site, inputs.stop_token_ids)
+        started = await fleet.start(run, site, made.stop_token_ids)
         reporter.versions(started.versions)
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
-            start = Cursor(run.spec.training.seed, len(inputs.prompts))
-            session = Session(run, inputs, started, scorer, start, reporter, log)
+            start = Cursor(run.spec.training.seed, len(made.prompts))
+            session = Session(run, made, started, scorer, start, reporter, log)
             await session.resume()
             # also proves the roads before the first rollout
             await session.turn_to_rollout(version=session.steps_done)
             reporter.training(session.steps_done)
-            log.info("training begins", step=session.steps_done, prompts=len(inputs.prompts))
+            log.info("training begins", step=session.steps_done, prompts=len(made.prompts))
             yield session
     finally:
         ray.shutdown()

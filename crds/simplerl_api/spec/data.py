@@ -1,9 +1,10 @@
 """Where questions and their answers come from, and how a question becomes a prompt."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
+from simplerl_api.spec.hub import HubQuestions
 from simplerl_api.struct import Path, Prose, Struct, Text, Union
 
 
@@ -21,21 +22,48 @@ class ReasoningGym(Struct):
 
 
 class Questions(Union):
-    """A data set: exactly one of file, reasoningGym."""
+    """A data set: exactly one of file, hub, reasoningGym."""
 
     file: Path | None = None
-    """A file of questions at this path in the head's container: JSON Lines (`.jsonl`) or one JSON array (`.json`)."""
+    """Questions at this path in the head's container: JSON Lines (`.jsonl`), one JSON array (`.json`), Parquet
+    (`.parquet`), or a folder of such files, which are read in the order of their names."""
+    hub: HubQuestions | None = None
+    """A data set of a Hugging Face hub."""
     reasoning_gym: ReasoningGym | None = None
     """Questions made by reasoning-gym."""
 
 
 class Fields(Struct):
-    """Names of the keys that hold a question and its answer."""
+    """Names of the keys that hold a question, its answer and its level."""
 
     question: Text = "question"
     """Key of the question's text."""
-    answer: Text = "answer"
-    """Key of the answer: a value, or a worked solution that ends in `#### value` or in a box."""
+    answer: Text | None = None
+    """Key of the answer: a value, or a worked solution that ends in `#### value` or in a box. Absent: `gt_answer` in
+    records that have it (simpleRL-reason's files do), else `answer`; a record with neither is asked all the same where
+    no reward judges answers."""
+    level: Text = "level"
+    """Key of the level that `data.levels` looks at."""
+
+
+LEVELS_RULE = "data.levels.min must not be greater than data.levels.max"
+
+
+class Levels(Struct):
+    """A range of levels, both ends included. `5`, `"5"` and `"Level 5"` are the same level."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (("self.min <= self.max", LEVELS_RULE),)
+
+    min: int = Field(ge=0, le=1000)
+    """The lowest level that is kept."""
+    max: int = Field(ge=0, le=1000)
+    """The highest level that is kept."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(LEVELS_RULE)
+        return self
 
 
 class Data(Struct):
@@ -47,6 +75,9 @@ class Data(Struct):
     """How a question becomes a prompt: `qwen-boxed` (simpleRL-reason's), `chat` (the tokenizer's chat template), or a
     literal text with `{question}` in it. Absent: `chat` where the tokenizer has a chat template, else `{question}`."""
     fields: Fields = Field(default_factory=Fields)
-    """Keys of the question and the answer in each record."""
+    """Keys of each record, in training and evaluation data sets."""
+    levels: Levels | None = None
+    """Levels of the training questions that are kept; others, and records whose level cannot be read, are dropped and
+    counted. Absent: all. simpleRL-reason used 3 to 5 of MATH."""
     max_prompt_tokens: int = Field(default=1024, ge=1, le=1_000_000)
     """Longest prompt in tokens; longer ones are dropped and counted."""

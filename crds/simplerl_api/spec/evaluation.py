@@ -9,9 +9,9 @@ from simplerl_api.struct import Struct, Text
 
 
 class EvaluationSet(Questions):
-    """A named data set of held-out questions: exactly one of file, reasoningGym."""
+    """A named data set of held-out questions: exactly one of file, hub, reasoningGym."""
 
-    members = ("file", "reasoningGym")
+    members = ("file", "hub", "reasoningGym")
 
     name: Text
     """Name in the status and the metrics."""

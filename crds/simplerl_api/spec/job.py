@@ -46,6 +46,16 @@ class Spec(Struct):
             " || self.rollout.samplesPerPrompt > 1",
             "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2: one sample has no variance",
         ),
+        (
+            "self.rewards.all(r, self.rewards.exists_one(other, other.name == r.name))",
+            "rewards must have names of their own",
+        ),
+        (
+            "!self.rewards.exists(r, has(r.task)) || (has(self.data.train.reasoningGym)"
+            " && (!has(self.evaluation) || self.evaluation.datasets.all(d, has(d.reasoningGym))))",
+            "a task reward judges only reasoning-gym's own questions: data.train and evaluation.datasets must be"
+            " reasoningGym",
+        ),
     )
 
     model: Model

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from simplerl_api.struct import Path, Struct, Union
+from simplerl_api.spec.hub import HubModel
+from simplerl_api.struct import Path, Struct, Text, Union
 
 
 class TinyModel(Struct):
@@ -19,10 +20,17 @@ class TinyModel(Struct):
 
 
 class Model(Union):
-    """The model to train: exactly one of path, tiny."""
+    """The model to train: exactly one of hub, path, tiny. Families: Qwen2, Qwen2.5, Qwen3, Llama."""
 
+    members = ("hub", "path", "tiny")
+
+    hub: HubModel | None = None
+    """A model of a Hugging Face hub."""
     path: Path | None = None
     """A Hugging Face folder (config.json, safetensors, tokenizer) at this path in every container: mount it with
-    `cluster.volumes`. Families: Qwen2, Qwen2.5, Qwen3, Llama."""
+    `cluster.volumes`."""
     tiny: TinyModel | None = None
     """A toy model built on the spot."""
+    cache_claim_name: Text | None = None
+    """A PersistentVolumeClaim that keeps what is downloaded from hubs (models and data sets), mounted as HF_HOME into
+    every container. Absent: each pod downloads anew, into its `/tmp`."""

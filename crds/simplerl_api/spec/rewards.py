@@ -1,8 +1,11 @@
 """What is rewarded."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from simplerl_api.struct import Struct, Text, Union
+from simplerl_api.spec.reference import ConfigMapKeyRef, SecretKeyRef
+from simplerl_api.struct import Path, Struct, Text, Union
 
 
 class MathReward(Struct):
@@ -22,14 +25,81 @@ class MathReward(Struct):
     """Seconds that one sample may take; then it is scored as wrong and counted as timed out."""
 
 
-class Reward(Union):
-    """A named reward with its weight: exactly one of math."""
+class PythonReward(Union):
+    """A function of your own in a Python file, run in processes that are killed when it hangs: exactly one of file,
+    configMap.
 
-    members = ("math",)
+    `def score(*, prompt: str, question: str, response: str, answer: str, record: dict, truncated: bool) -> float`, or
+    an `async def`, of which many run at once. It is called by keywords, with those of these that it names. It must give
+    a finite number; a response for which it does not (it raises, gives something else or takes too long) gets the score
+    `failed`, is counted, and the samples file says why.
+    """
+
+    members = ("file", "configMap")
+
+    file: Path | None = None
+    """A Python file at this path in the head's container: mount it with `cluster.volumes`. It may import the modules
+    beside it."""
+    config_map: ConfigMapKeyRef | None = None
+    """A ConfigMap's key that holds the file's text, mounted into the head."""
+    function: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)] = "score"
+    """Name of the function."""
+    timeout_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """Seconds that one call may take."""
+    failed: float = Field(default=0.0, ge=-1000, le=1000)
+    """Score of a response that the function fails on; best the lowest that it gives."""
+
+
+class HttpReward(Struct):
+    """A service that scores responses, asked in batches.
+
+    It gets `POST {"samples": [{"prompt", "question", "response", "answer", "record", "truncated"}, …]}` and answers
+    `{"scores": [1.0, …]}`, a number for each sample in their order. Before the first step it is asked for the scores
+    of no samples and must answer `{"scores": []}`.
+    """
+
+    url: Annotated[str, Field(pattern=r"^https?://[^\s@]+$", max_length=2048)]
+    """Where to post, for example `http://judge.team-a.svc:8000/score`."""
+    batch_size: int = Field(default=64, ge=1, le=4096)
+    """Samples in one request."""
+    timeout_seconds: float = Field(default=30.0, gt=0, le=3600)
+    """Seconds that one request may take."""
+    retries: int = Field(default=3, ge=0, le=10)
+    """Further tries, with growing pauses, when the service cannot be reached, takes too long or answers with status
+    429 or 5xx."""
+    token_secret_ref: SecretKeyRef | None = None
+    """A token sent as `Authorization: Bearer …`. Without Kubernetes the variable SIMPLERL_REWARD_n_TOKEN holds it, n
+    being the reward's place in the list, from 0."""
+    failed: float = Field(default=0.0, ge=-1000, le=1000)
+    """Score of a response for which no number came; such responses are counted, and the samples file says why."""
+
+
+class TaskReward(Struct):
+    """The scorer of the reasoning-gym generator that made the question, from 0 to 1; all data sets must be made by
+    reasoning-gym.
+
+    It is given the text in the last `<answer>…</answer>` of the response, else its last `\\boxed{…}`, else all of it.
+    A response on which it fails or takes too long scores 0 and is counted.
+    """
+
+    timeout_seconds: float = Field(default=5.0, gt=0, le=600)
+    """Seconds that one sample may take."""
+
+
+class Reward(Union):
+    """A named reward with its weight: exactly one of math, python, http, task."""
+
+    members = ("math", "python", "http", "task")
 
     name: Text
-    """Name in metrics and samples."""
+    """Name in metrics and samples; no two rewards share one."""
     weight: float = Field(default=1.0, ge=-1000, le=1000)
     """Weight in the sum of all rewards."""
     math: MathReward | None = None
     """The rule-based judge of mathematical answers."""
+    python: PythonReward | None = None
+    """A function of your own."""
+    http: HttpReward | None = None
+    """A service that scores responses."""
+    task: TaskReward | None = None
+    """The reasoning-gym generator's own scorer."""

@@ -4,13 +4,15 @@ Containers keep to the restricted Pod Security Standard; the security context st
 container that KubeRay adds copies that of the Ray container and nothing of the pod's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from simplerl_api import names
+from simplerl_api import credentials, names
 from simplerl_api.progress import PORT, PORT_NAME
-from simplerl_api.run import CHECKPOINT_MOUNT, RUN_FOLDER
+from simplerl_api.run import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, reward_code_folder
 from simplerl_api.spec.cluster import Pods, Resources, Volume
+from simplerl_api.spec.job import Spec
+from simplerl_api.spec.reference import ConfigMapKeyRef, SecretKeyRef
 from simplerl_operator.build import metadata
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
@@ -33,9 +35,18 @@ def head(job: Job) -> dict[str, Any]:
         ("metrics", 8080),
         (PORT_NAME, PORT),
     )
-    container = _container(job, "ray-head", job.plan.head_resources, {})
+    container = _container(job, "ray-head", job.plan.head_resources, {}, credentials.variables(job.spec))
     container["ports"] = [{"name": name, "containerPort": port} for name, port in ports]
-    return _template(job, pods.HEAD, job.spec.cluster.head, container)
+    code = _reward_code(job.spec)
+    container["volumeMounts"] += [
+        {"name": f"reward-{i}", "mountPath": reward_code_folder(i), "readOnly": True} for i in code
+    ]
+    template = _template(job, pods.HEAD, job.spec.cluster.head, container)
+    template["spec"]["volumes"] += [
+        {"name": f"reward-{i}", "configMap": {"name": ref.name, "items": [{"key": ref.key, "path": ref.key}]}}
+        for i, ref in code.items()
+    ]
+    return template
 
 
 def worker(job: Job) -> dict[str, Any]:
@@ -44,7 +55,7 @@ def worker(job: Job) -> dict[str, Any]:
     assert job.plan is not None
     cluster = job.spec.cluster
     gpus = {} if cluster.cpu_only else {cluster.gpu_resource: str(job.plan.gpus_per_node)}
-    container = _container(job, "ray-worker", job.plan.worker_resources, gpus)
+    container = _container(job, "ray-worker", job.plan.worker_resources, gpus, credentials.hub_variables(job.spec))
     container["ports"] = [{"name": "metrics", "containerPort": 8080}]
     return _template(job, pods.WORKER, cluster.workers, container)
 
@@ -89,7 +100,14 @@ def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> di
     }
 
 
-def _container(job: Job, name: str, resources: Resources, gpus: dict[str, str]) -> dict[str, Any]:
+def _reward_code(spec: Spec) -> dict[int, ConfigMapKeyRef]:
+    """The code of rewards that comes from ConfigMaps, by the reward's place in the list."""
+    return {i: r.python.config_map for i, r in enumerate(spec.rewards) if r.python and r.python.config_map}
+
+
+def _container(
+    job: Job, name: str, resources: Resources, gpus: dict[str, str], secrets: Mapping[str, SecretKeyRef]
+) -> dict[str, Any]:
     assert job.spec is not None
     assert job.plan is not None
     given = {
@@ -103,6 +121,11 @@ def _container(job: Job, name: str, resources: Resources, gpus: dict[str, str]) 
         "env": [
             {"name": "HOME", "value": "/tmp/home"},
             {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"},
+            *_hub(job.spec),
+            *(
+                {"name": variable, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}}
+                for variable, ref in secrets.items()
+            ),
             *({"name": variable.name, "value": variable.value} for variable in job.spec.cluster.env),
         ],
         "resources": {kind: amounts for kind, amounts in given.items() if amounts},
@@ -114,9 +137,19 @@ def _container(job: Job, name: str, resources: Resources, gpus: dict[str, str]) 
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "volumeMounts": _mounts(job.spec.cluster.volumes),
+        "volumeMounts": _mounts(job.spec),
         **_probes(),
     }
+
+
+def _hub(spec: Spec) -> list[dict[str, str]]:
+    """Variables for what comes from a hub; the job's own (cluster.env), which come later, win."""
+    found = []
+    if credentials.uses_hub(spec):
+        found.append({"name": "HF_HUB_OFFLINE", "value": "0"})  # the CPU image keeps off the network
+    if spec.model.cache_claim_name is not None:
+        found.append({"name": "HF_HOME", "value": HUB_CACHE})
+    return found
 
 
 def _probes() -> dict[str, Any]:
@@ -149,6 +182,7 @@ def _volumes(job: Job) -> list[dict[str, Any]]:
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": job.plan.shm_size}},
         {"name": "run", "configMap": {"name": job.cluster_name}},
         {"name": "checkpoints", **checkpoint},
+        *({"name": "hub-cache", "persistentVolumeClaim": {"claimName": name}} for name in _cache(job.spec)),
         *({"name": f"volume-{i}", **_source(volume)} for i, volume in enumerate(job.spec.cluster.volumes)),
     ]
 
@@ -161,14 +195,20 @@ def _source(volume: Volume) -> dict[str, Any]:
     return {"secret": {"secretName": volume.secret_name}}
 
 
-def _mounts(volumes: Sequence[Volume]) -> list[dict[str, Any]]:
+def _cache(spec: Spec) -> list[str]:
+    """The claim that keeps what is downloaded, if there is one."""
+    return [spec.model.cache_claim_name] if spec.model.cache_claim_name is not None else []
+
+
+def _mounts(spec: Spec) -> list[dict[str, Any]]:
     return [
         {"name": "tmp", "mountPath": "/tmp"},
         {"name": "shm", "mountPath": "/dev/shm"},
         {"name": "run", "mountPath": RUN_FOLDER, "readOnly": True},
         {"name": "checkpoints", "mountPath": CHECKPOINT_MOUNT},
+        *({"name": "hub-cache", "mountPath": HUB_CACHE} for _ in _cache(spec)),
         *(
             {"name": f"volume-{i}", "mountPath": volume.mount_path, "readOnly": volume.read_only}
-            for i, volume in enumerate(volumes)
+            for i, volume in enumerate(spec.cluster.volumes)
         ),
     ]

@@ -42,6 +42,8 @@ def missing(seen: Observation, now: float) -> Decision | None:
             f"there is no ConfigMap {inputs.missing_config_map} in namespace {namespace}: create it",
             wake,
         )
+    if inputs.bad_code is not None:
+        return _refuse(Reason.INVALID_REWARD_CODE, inputs.bad_code, wake)
     if inputs.missing_secret is not None:
         return _refuse(
             Reason.SECRET_NOT_FOUND,

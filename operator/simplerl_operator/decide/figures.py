@@ -85,7 +85,9 @@ def summary(status: Status, model: Model | None) -> Summary:
 
 
 def model_name(model: Model) -> str:
-    """`tiny`, or the base name of the model's folder."""
+    """`tiny`, the repository's name, or the base name of the model's folder."""
+    if model.hub is not None:
+        return model.hub.name[-64:]
     if model.path is None:
         return "tiny"
     return (PurePosixPath(model.path).name or model.path)[:64]

@@ -15,6 +15,8 @@ class Reason(StrEnum):
     """The checkpoint claim can be mounted by one node, and the job has several."""
     CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound"
     """A ConfigMap that the spec names does not exist. The job goes on when it appears."""
+    INVALID_REWARD_CODE = "InvalidRewardCode"
+    """The Python code of a reward in a ConfigMap cannot work; the message says why. The job goes on when it can."""
     SECRET_NOT_FOUND = "SecretNotFound"
     """A Secret that the spec names does not exist. The job goes on when it appears."""
     CLUSTER_REJECTED = "ClusterRejected"

@@ -1,5 +1,7 @@
 """Looks for what a spec refers to, before anything is made of it."""
 
+from simplerl_api import credentials, reward_code
+from simplerl_api.spec.reference import ConfigMapKeyRef
 from simplerl_operator.build import ray_cluster
 from simplerl_operator.kinds import CLAIM, CONFIG_MAP, RAY_CLUSTER, SECRET
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
@@ -14,7 +16,7 @@ async def look(api: KubernetesApi, job: Job) -> Inputs:
     assert job.spec is not None
     assert job.plan is not None
     volumes, checkpoint = job.spec.cluster.volumes, job.spec.checkpoint.claim_name
-    for name in filter(None, [checkpoint, *(v.claim_name for v in volumes)]):
+    for name in filter(None, [checkpoint, job.spec.model.cache_claim_name, *(v.claim_name for v in volumes)]):
         claim = await api.get(CLAIM, job.namespace, name)
         if claim is None:
             return Inputs(missing_claim=name)
@@ -24,7 +26,17 @@ async def look(api: KubernetesApi, job: Job) -> Inputs:
     for name in filter(None, (v.config_map_name for v in volumes)):
         if await api.get(CONFIG_MAP, job.namespace, name) is None:
             return Inputs(missing_config_map=name)
-    for name in filter(None, (v.secret_name for v in volumes)):
+    for i, reward in enumerate(job.spec.rewards):
+        if reward.python is not None and (ref := reward.python.config_map) is not None:
+            config_map = await api.get(CONFIG_MAP, job.namespace, ref.name)
+            if config_map is None:
+                return Inputs(missing_config_map=ref.name)
+            if (text := config_map.get("data", {}).get(ref.key)) is None:
+                return Inputs(bad_code=f"{_code(i, ref)} is not among that ConfigMap's keys: add it")
+            if (fault := reward_code.fault(text, reward.python.function)) is not None:
+                return Inputs(bad_code=f"{_code(i, ref)} {fault}")
+    tokens = (ref.name for ref in credentials.variables(job.spec).values())
+    for name in filter(None, [*(v.secret_name for v in volumes), *tokens]):
         if not await _secret_exists(api, job.namespace, name):
             return Inputs(missing_secret=name)
     try:
@@ -33,6 +45,10 @@ async def look(api: KubernetesApi, job: Job) -> Inputs:
         if not refusal.exists:
             return Inputs(rejection=str(refusal))
     return Inputs()
+
+
+def _code(index: int, ref: ConfigMapKeyRef) -> str:
+    return f"rewards[{index}].python.configMap: {ref.key} of ConfigMap {ref.name}"
 
 
 async def _secret_exists(api: KubernetesApi, namespace: str, name: str) -> bool:

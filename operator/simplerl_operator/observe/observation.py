@@ -20,6 +20,8 @@ class Inputs:
     """The checkpoint claim that one node alone can mount, and its access modes."""
     missing_config_map: str | None = None
     missing_secret: str | None = None
+    bad_code: str | None = None
+    """The sentence about a reward's code that cannot work."""
     rejection: str | None = None
     """What the API server says to the RayCluster, where it would refuse it."""
 

@@ -1,15 +1,20 @@
 """Questions from files and from reasoning-gym."""
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.spec.data import Fields, Questions, ReasoningGym
-from simplerl_trainer.data.questions import Question, load
+from simplerl_api.spec.data import Fields, Levels, Questions, ReasoningGym
+from simplerl_trainer.data import levels
+from simplerl_trainer.data.questions import Question, digest, load
 
 FIELDS = Fields()
 SUMS = {
@@ -42,6 +47,14 @@ READ = {
     "a worked solution stays whole": (
         b'{"question": "a", "answer": "48/2 = <<48/2=24>>24\\n#### 72"}\n',
         [("a", "48/2 = <<48/2=24>>24\n#### 72")],
+    ),
+    "simpleRL-reason's value stands before its solution": (
+        b'{"input": "<|im_start|>...", "question": "a", "answer": "so it is $1$", "gt_answer": "1", "level": 3}',
+        [("a", "1")],
+    ),
+    "gt_answer in some records alone": (
+        b'{"question": "a", "answer": "x", "gt_answer": "1"}\n{"question": "b", "answer": "2"}\n',
+        [("a", "1"), ("b", "2")],
     ),
     "other keys are left out": (b'{"question": "a", "answer": "1", "level": 3}\n', [("a", "1")]),
 }
@@ -91,7 +104,7 @@ REFUSED = {
     "a line that is not an object": (
         "q.jsonl",
         b'\n"a"\n',
-        "{path} line 2 holds a text: give an object with question and answer",
+        "{path} line 2 holds a text: give an object with question and an answer",
     ),
     "a line that is not JSON": (
         "q.jsonl",
@@ -116,13 +129,15 @@ REFUSED = {
     "an array whose item lacks the key": (
         "q.json",
         b'[{"question": "a", "answer": "1"}, {"question": "b"}]',
-        "{path} item 2 has no key answer: set data.fields.answer to the right one of its keys (question)",
+        "{path} item 2 has neither the key gt_answer nor answer: set data.fields.answer to the right one of its keys "
+        "(question)",
     ),
     "nothing in the file": ("q.jsonl", b"\n\n", "data.train.file {path} holds no question: give at least one"),
     "another kind of file": (
         "q.csv",
         b"a,1",
-        "data.train.file is {path}: give a .jsonl file with an object on each line, or a .json file of one array",
+        "data.train.file is {path}: give a .jsonl file with an object on each line, a .json file of one array, a "
+        ".parquet file, or a folder of them",
     ),
 }
 
@@ -134,6 +149,129 @@ def test_a_fault_is_a_sentence(tmp_path: Path, name: str, data: bytes, sentence:
         from_file(path)
     assert caught.value.message == sentence.format(path=path)
     assert caught.value.reason is FailureReason.INVALID_INPUT
+
+
+def test_a_named_key_of_answers_stands_before_gt_answer(tmp_path: Path) -> None:
+    path = write(tmp_path, b'{"question": "a", "answer": "1", "gt_answer": "2", "target": "3"}')
+    assert [from_file(path, Fields(answer=key))[0].answer for key in ("answer", "target")] == ["1", "3"]
+
+
+def test_a_record_is_kept_whole_with_numbers_as_numbers(tmp_path: Path) -> None:
+    row = {"question": "a", "answer": 0.5, "level": 3, "tags": ["x", {"n": 1e3}], "none": None}
+    assert from_file(write(tmp_path, json.dumps(row).encode()))[0].record == row
+
+
+def test_answers_may_be_absent_where_no_reward_needs_them_but_not_where_their_key_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, b'{"question": "a", "hint": "1"}')
+    questions = Questions(file=str(path))
+    assert load(questions, FIELDS, "data.train", answers=False) == [Question("a", "")]
+    with pytest.raises(TrainerFailure, match=r"line 1 has no key target: set data\.fields\.answer to the right one of"):
+        load(questions, Fields(answer="target"), "data.train", answers=False)
+
+
+def parquet(path: Path, **columns: list[Any]) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_parquet_is_read(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "q.parquet", question=["a\u2028", "b"], answer=["1", "2"], level=[3, 4])
+    found = from_file(path)
+    assert found == [Question("a\u2028", "1"), Question("b", "2")]
+    assert found[1].record == {"question": "b", "answer": "2", "level": 4}
+    numbers = parquet(tmp_path / "n.parquet", question=["a", "b"], answer=[7, 8])
+    assert [q.answer for q in from_file(numbers)] == ["7", "8"]
+
+
+PARQUET_REFUSED = {
+    "a null": ({"question": ["a", None], "answer": ["1", "2"]}, "row 2 holds null under question: give a text or a"),
+    "a list": ({"question": ["a"], "answer": [["1"]]}, "row 1 holds a list under answer: give a text or a number"),
+    "a bool": ({"question": ["a"], "answer": [True]}, "row 1 holds true under answer: give a text or a number"),
+    "another column": ({"query": ["a"]}, "row 1 has no key question: set data.fields.question to the right one of its"),
+}
+
+
+@pytest.mark.parametrize(("columns", "sentence"), PARQUET_REFUSED.values(), ids=PARQUET_REFUSED)
+def test_a_fault_in_parquet_is_a_sentence(tmp_path: Path, columns: dict[str, list[Any]], sentence: str) -> None:
+    path = parquet(tmp_path / "q.parquet", **columns)
+    with pytest.raises(TrainerFailure) as caught:
+        from_file(path)
+    assert caught.value.message.startswith(f"{path} {sentence}")
+
+
+def test_a_file_that_is_not_parquet_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, b"PAR0", "q.parquet")
+    with pytest.raises(TrainerFailure) as caught:
+        from_file(path)
+    assert caught.value.message.startswith(f"{path} is not Parquet (")
+    assert caught.value.message.endswith("): correct it")
+
+
+def test_a_folder_is_its_files_in_the_order_of_their_names(tmp_path: Path) -> None:
+    parquet(tmp_path / "b.parquet", question=["b"], answer=["2"])
+    write(tmp_path, b'[{"question": "c", "answer": "3"}]', "c.json")
+    write(tmp_path, b'{"question": "a", "answer": "1"}', "a.jsonl")
+    write(tmp_path, b"not read", "README.md")
+    write(tmp_path, b"a mounted ConfigMap's own", "..data.json")
+    assert [q.question for q in from_file(tmp_path)] == ["a", "b", "c"]
+
+
+def test_a_folder_without_questions_is_named(tmp_path: Path) -> None:
+    write(tmp_path, b"", "README.md")
+    with pytest.raises(TrainerFailure) as caught:
+        from_file(tmp_path)
+    assert caught.value.message == (
+        f"data.train.file is {tmp_path}, a folder without any .jsonl, .json or .parquet file: check cluster.volumes "
+        "and the path"
+    )
+
+
+LEVELS: list[tuple[Any, int | None]] = [
+    (5, 5), (5.0, 5), ("5", 5), ("Level 5", 5), (" level 05 ", 5), ("LEVEL3", 3), (0, 0), ("5.0", 5), ("Level ?", None),
+    ("", None), (None, None), (True, None), (2.5, None), (-1, None), ("five", None), ("5 6", None), (math.nan, None),
+    (math.inf, None), ([5], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "number"), LEVELS)
+def test_the_number_of_a_level(value: Any, number: int | None) -> None:
+    assert levels.level(value) == number
+
+
+def with_levels(*found: Any) -> list[Question]:
+    return [Question(f"q{i}", "1", {} if v is ... else {"level": v}) for i, v in enumerate(found)]
+
+
+def test_levels_are_kept_dropped_and_counted() -> None:
+    questions = with_levels(1, "Level 3", "4", 5, "Level ?", ..., 9)
+    found = levels.sift(questions, Levels(min=3, max=5), "level", "data.train")
+    assert [q.question for q in found.questions] == ["q1", "q2", "q3"]
+    assert (found.other_level, found.unreadable_level, found.unreadable_example) == (2, 2, "'Level ?'")
+    assert levels.sift(questions, None, "level", "data.train").questions == questions
+
+
+NONE_LEFT = {
+    "other levels alone": ((1, 2, 2), "the levels are 1, 2"),
+    "no level that can be read": (("hard", "easy"), "level is 'hard' in the first"),
+    "no level": ((...,), "level is 'absent' in the first"),
+}
+
+
+@pytest.mark.parametrize(("found", "seen"), NONE_LEFT.values(), ids=NONE_LEFT)
+def test_no_question_of_the_levels_is_a_sentence(found: tuple[Any, ...], seen: str) -> None:
+    with pytest.raises(TrainerFailure) as caught:
+        levels.sift(with_levels(*found), Levels(min=3, max=5), "level", "data.train")
+    assert caught.value.message == (
+        f"none of the {len(found)} questions of data.train has a level from 3 to 5 under level ({seen}): correct "
+        "data.levels or data.fields.level"
+    )
+
+
+def test_the_digest_is_that_of_questions_and_answers_in_their_order() -> None:
+    one = [Question("a", "1"), Question("b", "2")]
+    assert digest(one) == digest([Question("a", "1", {"level": 1}), Question("b", "2")])
+    others = [one[::-1], one[:1], [Question("a", "12"), Question("b", "")], [Question("a1", ""), Question("b", "2")]]
+    assert len({digest(q) for q in [one, *others]}) == 5
 
 
 def test_a_missing_file_is_named() -> None:
@@ -182,3 +320,15 @@ def test_a_generator_s_fault_is_a_sentence(gym: ReasoningGym, sentence: str) -> 
         load(Questions(reasoning_gym=gym), FIELDS, "data.train")
     assert caught.value.message.startswith(sentence)
     assert caught.value.reason is FailureReason.INVALID_INPUT
+
+
+def test_answers_that_only_their_scorer_can_judge_need_a_reward_that_asks_it() -> None:
+    questions = Questions(reasoning_gym=ReasoningGym(dataset="propositional_logic", size=2))
+    with pytest.raises(TrainerFailure) as caught:
+        load(questions, FIELDS, "data.train")
+    assert caught.value.message == (
+        "data.train.reasoningGym.dataset is propositional_logic, whose answers only its own scorer can judge: choose "
+        "another one, or the reward task"
+    )
+    found = load(questions, FIELDS, "data.train", answers=False)
+    assert [(q.answer, q.gym, q.record["answer"]) for q in found] == [("", questions.reasoning_gym, None)] * 2

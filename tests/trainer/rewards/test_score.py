@@ -82,9 +82,9 @@ async def test_a_judge_that_hangs_is_killed_and_only_its_sample_times_out(folder
         seconds = time.monotonic() - start
     assert [i for i, s in enumerate(scores) if s.verdict == "timeout"] == [3, 40]
     assert verdicts(scores) == {
-        "equal": 58, "different": 0, "no_answer": 0, "bad_gold": 0, "timeout": 2, "failed": 0,
+        "equal": 58, "different": 0, "no_answer": 0, "bad_gold": 0, "scored": 0, "timeout": 2, "failed": 0,
     }  # fmt: skip
-    assert (scores[3].value, scores[3].why) == (0.0, "judging it took longer than 1 s")
+    assert (scores[3].value, scores[3].why) == (0.0, "scoring it took longer than 1 s")
     assert seconds < 30  # two time-outs and the start of two processes, on a busy machine
 
 

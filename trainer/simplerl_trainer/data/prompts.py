@@ -40,7 +40,7 @@ def make_prompts(
     texts = [template.render(q.question) for _, q in kept]
     ids = tokenizer.encode(texts, chat=template.chat)
     prompts = [
-        Prompt(row, q.question, q.answer, token_ids)
+        Prompt(row, q.question, q.answer, token_ids, q.record, q.gym)
         for (row, q), token_ids in zip(kept, ids, strict=True)
         if 0 < len(token_ids) <= max_tokens
     ]

@@ -1,15 +1,19 @@
-"""Questions and their answers, read from a file or made by reasoning-gym."""
+"""Questions and their answers, whatever the kind of their data set."""
 
-import dataclasses
-import difflib
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.data import Fields, Questions, ReasoningGym
+from simplerl_trainer.data import files, gym, hub
+from simplerl_trainer.data.files import NumberText, Record, kind
+
+ANSWERS = ("gt_answer", "answer")
+"""Where an answer is looked for when data.fields.answer does not say: simpleRL-reason's files hold the model solution
+under `answer` and the value under `gt_answer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,97 +22,75 @@ class Question:
 
     question: str
     answer: str
+    """Empty where the record holds none and no reward needs one."""
+    record: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The whole row."""
+    gym: ReasoningGym | None = field(default=None, compare=False, repr=False)
+    """The generator that made it, if one did."""
 
 
-class _NumberText(str):
-    """A JSON number as it was written: `0.50` stays `0.50`."""
-
-    __slots__ = ()
-
-
-def load(questions: Questions, fields: Fields, field: str) -> Sequence[Question]:
+def load(
+    questions: Questions, fields: Fields, field: str, *, answers: bool = True, commit: str | None = None
+) -> Sequence[Question]:
     """All questions of a data set, in its order.
 
-    `field` is the spec's path of the data set, for messages. Raises TrainerFailure(INVALID_INPUT) with a sentence that
-    names the file, its line and the key, or the generator and its setting.
+    `field` is the spec's path of the data set, for messages; `answers` says whether each must have one; `commit`
+    is that of a hub's repository. Raises TrainerFailure(INVALID_INPUT) with a sentence that names the file, its line
+    and the key, the repository, or the generator and its setting.
     """
-    if questions.file is not None:
-        found = list(_read(Path(questions.file), fields, f"{field}.file"))
-        source = f"{field}.file {questions.file}"
-    elif questions.reasoning_gym is not None:
-        found = _generate(questions.reasoning_gym, f"{field}.reasoningGym")
+    if questions.reasoning_gym is not None:
+        found = _generated(questions.reasoning_gym, f"{field}.reasoningGym", answers)
         source = f"{field}.reasoningGym {questions.reasoning_gym.dataset}"
+    elif questions.hub is not None:
+        assert commit is not None, "a hub's revision is resolved before its data is read"
+        found = list(_read(hub.records(questions.hub, commit, f"{field}.hub"), fields, answers))
+        source = f"{field}.hub {questions.hub.name}"
     else:
-        raise _invalid(f"{field} names neither a file nor a reasoningGym data set: give one of them")
+        assert questions.file is not None, "a data set has exactly one member"
+        found = list(_read(files.read(Path(questions.file), f"{field}.file"), fields, answers))
+        source = f"{field}.file {questions.file}"
     if not found:
         raise _invalid(f"{source} holds no question: give at least one")
     return found
 
 
-def _read(path: Path, fields: Fields, field: str) -> Iterator[Question]:
-    lines = {".jsonl": True, ".json": False}.get(path.suffix)
-    if lines is None:
-        raise _invalid(
-            f"{field} is {path}: give a .jsonl file with an object on each line, or a .json file of one array"
-        )
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise _invalid(f"{field} is {path}, which does not exist: check cluster.volumes and the path") from None
-    except OSError as e:
-        raise _invalid(f"{field} is {path}, which cannot be read ({e.strerror}): check its kind and permissions") from e
-    for place, record in _json_lines(path, data) if lines else _json_array(path, data):
-        yield _question(record, fields, place)
+def digest(questions: Iterable[Question]) -> str:
+    """A fingerprint of questions and answers in their order."""
+    found = hashlib.sha256()
+    for question in questions:
+        for text in (question.question, question.answer):
+            data = text.encode()
+            found.update(len(data).to_bytes(8, "little") + data)
+    return f"sha256:{found.hexdigest()}"
 
 
-def _json_lines(path: Path, data: bytes) -> Iterator[tuple[str, Any]]:
-    # split at \n only: str.splitlines() would also cut at U+2028, which JSON texts may hold as they are
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        place = f"{path} line {number}"
-        if text := _decode(line, place).strip(" \t\r"):
-            yield place, _parse(text, place)
-
-
-def _json_array(path: Path, data: bytes) -> Iterator[tuple[str, Any]]:
-    records = _parse(_decode(data.removeprefix(b"\xef\xbb\xbf"), str(path)), str(path))
-    if not isinstance(records, list):
-        raise _invalid(f"{path} holds {_kind(records)}: a .json file must hold one array of objects")
-    for number, record in enumerate(records, start=1):
-        yield f"{path} item {number}", record
-
-
-def _decode(data: bytes, place: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        raise _invalid(f"{place} is not UTF-8 (byte {e.start + 1} is 0x{data[e.start]:02x}): convert the file") from e
-
-
-def _parse(text: str, place: str) -> Any:
-    try:
-        return json.loads(text, parse_int=_NumberText, parse_float=_NumberText)
-    except json.JSONDecodeError as e:
-        where = f"character {e.colno}" if e.lineno == 1 else f"line {e.lineno}, character {e.colno}"
-        raise _invalid(f"{place} is not JSON ({e.msg} at {where}): correct it") from e
-    except RecursionError as e:
-        raise _invalid(f"{place} is nested too deeply to be read: give plain objects") from e
-
-
-def _question(record: Any, fields: Fields, place: str) -> Question:
-    if not isinstance(record, dict):
-        raise _invalid(f"{place} holds {_kind(record)}: give an object with {fields.question} and {fields.answer}")
-    question = _text(record, fields.question, "data.fields.question", place)
-    answer = _text(record, fields.answer, "data.fields.answer", place)
-    return Question(question, answer)
+def _read(records: Iterable[Record], fields: Fields, answers: bool) -> Iterator[Question]:
+    for record in records:
+        values, place = record.values, record.place
+        if not isinstance(values, dict):
+            raise _invalid(f"{place} holds {kind(values)}: give an object with {fields.question} and an answer")
+        question = _text(values, fields.question, "data.fields.question", place)
+        key = fields.answer or next((key for key in ANSWERS if key in values), None)
+        if key is not None:
+            answer = _text(values, key, "data.fields.answer", place)
+        elif answers:
+            raise _invalid(
+                f"{place} has neither the key {' nor '.join(ANSWERS)}: set data.fields.answer to the right one of its "
+                f"keys ({_keys(values)})"
+            )
+        else:
+            answer = ""
+        yield Question(question, answer, files.plain(values))
 
 
 def _text(record: dict[str, Any], key: str, field: str, place: str) -> str:
     if key not in record:
-        keys = ", ".join(sorted(record)) or "none"
-        raise _invalid(f"{place} has no key {key}: set {field} to the right one of its keys ({keys})")
+        raise _invalid(f"{place} has no key {key}: set {field} to the right one of its keys ({_keys(record)})")
     value = record[key]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = NumberText(value)  # Parquet's numbers
     if not isinstance(value, str):
-        raise _invalid(f"{place} holds {_kind(value)} under {key}: give a text or a number")
+        raise _invalid(f"{place} holds {kind(value)} under {key}: give a text or a number")
     if not value.strip():
         raise _invalid(f"{place} holds an empty text under {key}: give one, or leave the record out")
     try:
@@ -120,48 +102,18 @@ def _text(record: dict[str, Any], key: str, field: str, place: str) -> str:
     return str(value)
 
 
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case _NumberText():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
+def _keys(record: dict[str, Any]) -> str:
+    return ", ".join(sorted(map(str, record))) or "none"
 
 
-def _generate(gym: ReasoningGym, field: str) -> list[Question]:
-    import reasoning_gym  # a second of imports, only where it is used
-    from reasoning_gym.factory import DATASETS
-
-    name = gym.dataset
-    if name not in DATASETS:
-        close = difflib.get_close_matches(name, DATASETS, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "see reasoning-gym's gallery for the names"
-        raise _invalid(f"{field}.dataset is {name}, which reasoning-gym does not have: {hint}")
-    settings = {f.name for f in dataclasses.fields(DATASETS[name][1])}
-    for key in gym.config:
-        if key in ("seed", "size"):
-            raise _invalid(f"{field}.config holds {key}: give it as {field}.{key}")
-        if key not in settings:
-            close = difflib.get_close_matches(key, settings, n=1)
-            known = f"did you mean {close[0]}?" if close else f"it has {', '.join(sorted(settings - {'seed', 'size'}))}"
-            raise _invalid(f"{field}.config.{key} is not a setting of {name}: {known}")
-    try:
-        data = reasoning_gym.create_dataset(name, size=gym.size, seed=gym.seed, **gym.config)
-        records = [data[i] for i in range(gym.size)]
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as e:
-        # the generators check their settings with assert, or not at all
-        raise _invalid(f"{field}.config does not suit {name}: {e or type(e).__name__}") from e
-    if any(record["answer"] is None for record in records):
-        raise _invalid(f"{field}.dataset is {name}, whose answers only its own scorer can judge: choose another one")
-    return [Question(record["question"], str(record["answer"])) for record in records]
+def _generated(settings: ReasoningGym, field: str, answers: bool) -> list[Question]:
+    entries = gym.generate(settings, field)
+    if answers and any(entry["answer"] is None for entry in entries):
+        raise _invalid(
+            f"{field}.dataset is {settings.dataset}, whose answers only its own scorer can judge: choose another one, "
+            "or the reward task"
+        )
+    return [Question(e["question"], "" if e["answer"] is None else str(e["answer"]), e, settings) for e in entries]
 
 
 def _invalid(message: str) -> TrainerFailure:

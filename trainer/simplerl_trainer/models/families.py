@@ -28,8 +28,8 @@ class ModelFolder:
     """Every end-of-sequence id that config.json, generation_config.json or the tokenizer names, ascending."""
 
 
-def read(folder: Path) -> ModelFolder:
-    """The facts of a model folder.
+def read(folder: Path, *, weights: bool = True) -> ModelFolder:
+    """The facts of a model folder; `weights` says whether its weights must be there.
 
     Raises TrainerFailure(INVALID_INPUT) with a sentence that names the folder and the file: not a folder, files
     missing, another family, quantized weights, no end-of-sequence token.
@@ -41,7 +41,8 @@ def read(folder: Path) -> ModelFolder:
     if (quantization := config.get("quantization_config")) is not None:
         method = quantization.get("quant_method", "unknown") if isinstance(quantization, dict) else "unknown"
         raise _invalid(f"model folder {folder} holds weights quantized by {method}: give the unquantized model")
-    _check_weights(folder)
+    if weights:
+        _check_weights(folder)
     tokenizer = _json(folder, "tokenizer.json")
     stop = _stop_token_ids(folder, config, tokenizer)
     if not stop:

@@ -8,28 +8,11 @@ import logging
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from simplerl_api.spec.rewards import MathReward
-
-
-class Verdict(StrEnum):
-    """What became of a response."""
-
-    EQUAL = "equal"
-    """Its answer is the gold answer."""
-    DIFFERENT = "different"
-    """Its answer is another one."""
-    NO_ANSWER = "no_answer"
-    """It holds no answer."""
-    BAD_GOLD = "bad_gold"
-    """The data set's answer cannot be read, so no response can be right."""
-    TIMEOUT = "timeout"
-    """Judging took longer than timeoutSeconds."""
-    FAILED = "failed"
-    """The judge's process ended."""
+from simplerl_trainer.rewards.outcome import Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +34,27 @@ def score(judgement: Judgement, rules: MathReward) -> float:
     if judgement.verdict is Verdict.NO_ANSWER and not judgement.boxed and rules.unboxed is not None:
         return rules.unboxed
     return rules.wrong
+
+
+def outcome(response: str, gold: str, rules: MathReward) -> Outcome:
+    """The outcome of a response; may take any time."""
+    return _outcome(judge(response, gold, rules), rules)
+
+
+def quick_outcome(response: str, gold: str, rules: MathReward) -> Outcome | None:
+    """The outcome where none needs sympy, otherwise None."""
+    judgement = quick(response, gold, rules)
+    return None if judgement is None else _outcome(judgement, rules)
+
+
+def warm_up(rules: MathReward) -> None:
+    """The first answer of each kind takes up to half a second of imports and grammar tables."""
+    for response in ("\\boxed{\\frac{1}{2}+x}", "so it is 1/2", "the answer is $0.5$"):
+        judge(response, "\\frac{1}{2}+x", rules.model_copy(update={"unboxed": None}))
+
+
+def _outcome(judgement: Judgement, rules: MathReward) -> Outcome:
+    return Outcome(score(judgement, rules), judgement.verdict, judgement.extracted, judgement.why)
 
 
 def judge(response: str, gold: str, rules: MathReward) -> Judgement:

@@ -3,12 +3,12 @@
 import pickle
 import struct
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from simplerl_api.spec.data import ReasoningGym
 from simplerl_api.spec.rewards import Reward
-from simplerl_trainer.rewards.math import Judgement
 
 HEADER = struct.Struct("<Q")
 """The length of a message in bytes."""
@@ -18,27 +18,44 @@ HEADER = struct.Struct("<Q")
 class Setup:
     """The first message to a process."""
 
-    rewards: tuple[Reward, ...]
-    tokenizer_file: str
+    reward: Reward
+    field: str
+    """Its path in the spec, for messages: `rewards[0]`."""
     memory_limit: int
     """Bytes of data that the process may hold."""
+    code: str = ""
+    """The Python file of a reward that has one."""
+    tokenizer_file: str = ""
+    """Needed for cases whose texts are token ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The first message from a process."""
+
+    fault: str = ""
+    """The sentence about a reward that cannot be used; the process ends then."""
+    concurrent: bool = False
+    """Whether it works on all cases of a batch at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One response to judge, and the gold answer."""
+    """One response to score."""
 
-    response_ids: bytes
-    """Token ids as packed by `pack`."""
-    gold: str
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What became of one response; they come in the order of the cases."""
-
-    judgements: tuple[Judgement, ...]
-    """One for each reward."""
+    response: bytes | str
+    """Token ids as packed by `pack`, or the text itself."""
+    answer: str
+    """The gold answer as it stands in the data set."""
+    prompt: bytes | str = ""
+    """As `response`."""
+    question: str = ""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """The data set's row."""
+    truncated: bool = False
+    """Whether the response was cut at maxNewTokens."""
+    gym: ReasoningGym | None = None
+    """The generator that made the question, if one did."""
 
 
 def pack(ids: Sequence[int]) -> bytes:

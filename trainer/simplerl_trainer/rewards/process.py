@@ -6,68 +6,112 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
 
 from tokenizers import Tokenizer
 
-from simplerl_api.spec.rewards import Reward
-from simplerl_trainer.rewards.math import Judgement, judge, quick
-from simplerl_trainer.rewards.messages import Case, Judged, Setup, encode, receive, unpack
+from simplerl_trainer.rewards import math, python, task
+from simplerl_trainer.rewards.messages import Case, Ready, Setup, encode, receive, unpack
+from simplerl_trainer.rewards.outcome import Outcome
 
 FLUSH_SECONDS = 0.02
 """What is known is held back for at most so long while the next cases are plain."""
 _PR_SET_PDEATHSIG = 1
 
+Text = Callable[[bytes | str, bool], str]
+"""The text of token ids, or a text itself; the flag says whether special tokens are left out."""
+
 
 def main() -> None:
-    """Judges batches of cases until its input ends."""
+    """Scores batches of cases until its input ends."""
     inward, outward = _streams()
     _die_with_parent()
     setup: Setup = receive(inward)
     resource.setrlimit(resource.RLIMIT_DATA, (setup.memory_limit, setup.memory_limit))
-    tokenizer = Tokenizer.from_file(setup.tokenizer_file)
-    _warm_up(setup.rewards)
-    _send(outward, [])  # ready
+    text = _decoder(setup.tokenizer_file)
+    try:
+        ready, judge_all = _judge(setup, text)
+    except python.Unusable as e:
+        _send(outward, Ready(fault=str(e)))
+        return
+    _send(outward, ready)
     while (batch := receive(inward)) is not None:
-        for part in judge_all(batch, setup.rewards, tokenizer):
+        for part in judge_all(batch):
             _send(outward, part)
 
 
-def judge_all(cases: Sequence[Case], rewards: Sequence[Reward], tokenizer: Tokenizer) -> Iterator[list[Judged]]:
-    """All cases judged, in their order and in parts: what is known is handed over before anything that may hang, so
+def _judge(setup: Setup, text: Text) -> tuple[Ready, Callable[[Sequence[Case]], Iterator[list[Outcome]]]]:
+    reward = setup.reward
+    if (rules := reward.math) is not None:
+        math.warm_up(rules)
+        return Ready(), lambda cases: one_by_one(
+            cases,
+            lambda case: math.quick_outcome(text(case.response, True), case.answer, rules),
+            lambda case: math.outcome(text(case.response, True), case.answer, rules),
+        )
+    if reward.python is not None:
+        function = python.load(setup.code, f"{setup.field}.python.{reward.python.tag}", reward.python)
+        if function.concurrent:
+            return Ready(concurrent=True), lambda cases: iter([function.call_all(cases, text)])
+        return Ready(), lambda cases: one_by_one(cases, _never_quick, lambda case: function.call(case, text))
+    scorers = task.Scorers()
+    return Ready(), lambda cases: one_by_one(
+        cases, _never_quick, lambda case: scorers.score(text(case.response, True), case)
+    )
+
+
+def one_by_one(
+    cases: Sequence[Case], quick: Callable[[Case], Outcome | None], slow: Callable[[Case], Outcome]
+) -> Iterator[list[Outcome]]:
+    """All cases scored, in their order and in parts: what is known is handed over before anything that may hang, so
     that the driver knows which case does."""
-    known: list[Judged] = []
+    known: list[Outcome] = []
     since = time.monotonic()
     for case in cases:
         if known and time.monotonic() - since > FLUSH_SECONDS:
             yield known
             known, since = [], time.monotonic()
-        response = tokenizer.decode(unpack(case.response_ids), skip_special_tokens=True)
-        judgements: list[Judgement] = []
-        for reward in rewards:
-            assert reward.math is not None, "a reward has exactly one member, and math is the only one"
-            found = quick(response, case.gold, reward.math)
-            if found is None:
-                if known:
-                    yield known
-                    known, since = [], time.monotonic()
-                found = judge(response, case.gold, reward.math)
-            judgements.append(found)
-        known.append(Judged(tuple(judgements)))
+        found = quick(case)
+        if found is None:
+            if known:
+                yield known
+                known, since = [], time.monotonic()
+            found = slow(case)
+        known.append(found)
     if known:
         yield known
 
 
+def _never_quick(case: Case) -> None:
+    return None
+
+
+def _decoder(tokenizer_file: str) -> Text:
+    tokenizer = Tokenizer.from_file(tokenizer_file) if tokenizer_file else None
+
+    def text(found: bytes | str, plain: bool) -> str:
+        if isinstance(found, str):
+            return found
+        assert tokenizer is not None, "token ids came without a tokenizer"
+        return tokenizer.decode(unpack(found), skip_special_tokens=plain)
+
+    return text
+
+
 def _streams() -> tuple[BinaryIO, BinaryIO]:
-    """Standard input and output for messages; what libraries print goes to standard error instead."""
-    outward = os.fdopen(os.dup(1), "wb")
+    """Standard input and output for messages; what code prints goes to standard error instead, and what it reads from
+    standard input is empty."""
+    inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     os.dup2(2, 1)
-    return sys.stdin.buffer, outward
+    return inward, outward
 
 
-def _send(outward: BinaryIO, part: Sequence[Judged]) -> None:
-    outward.write(encode(part))
+def _send(outward: BinaryIO, message: Any) -> None:
+    outward.write(encode(message))
     outward.flush()
 
 
@@ -75,14 +119,6 @@ def _die_with_parent() -> None:
     # a process lost in sympy does not see its input end
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _warm_up(rewards: Sequence[Reward]) -> None:
-    """The first answer of each kind takes up to half a second of imports and grammar tables."""
-    for reward in rewards:
-        if reward.math is not None:
-            for response in ("\\boxed{\\frac{1}{2}+x}", "so it is 1/2", "the answer is $0.5$"):
-                judge(response, "\\frac{1}{2}+x", reward.math.model_copy(update={"unboxed": None}))
 
 
 if __name__ == "__main__":

@@ -1,62 +1,124 @@
 """What samples are worth: the weighted sum of all rewards."""
 
+import asyncio
 import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Protocol, Self
 
-from simplerl_api.spec.rewards import MathReward, Reward
-from simplerl_trainer.rewards.math import Verdict, score
-from simplerl_trainer.rewards.messages import Case, Judged, Setup, pack
+from tokenizers import Tokenizer
+
+from simplerl_api import credentials
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.spec.rewards import Reward
+from simplerl_trainer.rewards import python, workers
+from simplerl_trainer.rewards.http import Service
+from simplerl_trainer.rewards.messages import Case, Setup, pack, unpack
+from simplerl_trainer.rewards.outcome import FAILURES, Outcome, Verdict
 from simplerl_trainer.rewards.workers import Pool
-from simplerl_trainer.samples import Sample, Score
+from simplerl_trainer.samples import Finish, Sample, Score
 
 MEMORY_LIMIT = 2 * 2**30
 """Bytes of data of one reward process: numbers such as 9^{9^9} would fill the machine."""
+CODE_MEMORY_LIMIT = 8 * 2**30
+"""Bytes of data of one process that runs a user's function, which may bring libraries of its own."""
+
+
+class Judge(Protocol):
+    """One reward at work."""
+
+    async def score(self, cases: Sequence[Case]) -> list[Outcome]: ...
+
+    async def close(self) -> None: ...
 
 
 class Scorer:
-    """Scores samples in processes of its own, where their texts are decoded too; leaving the context ends them."""
+    """Scores samples, each reward in processes of its own, where their texts are decoded too; leaving the context ends
+    them."""
 
-    def __init__(self, rewards: Sequence[Reward], model_folder: str, processes: int | None = None) -> None:
-        """`model_folder` holds the tokenizer. Absent `processes`: half the CPUs, at least 2 and at most 8."""
+    def __init__(
+        self,
+        rewards: Sequence[Reward],
+        model_folder: str,
+        processes: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`model_folder` holds the tokenizer; `processes` are those of each reward. Absent: half the CPUs, shared out
+        among the rewards, at least 2 and at most 8. `environment` holds the services' tokens; absent: the process's."""
         self._rewards = tuple(rewards)
-        setup = Setup(self._rewards, f"{model_folder}/tokenizer.json", MEMORY_LIMIT)
-        timeout = sum(rules(reward).timeout_seconds for reward in rewards)
-        self._pool = Pool(setup, processes or _default_processes(), timeout)
+        self._texts = _Texts(f"{model_folder}/tokenizer.json")
+        count = processes or _default_processes(len(self._rewards))
+        self._judges = [
+            _judge(reward, f"rewards[{i}]", i, f"{model_folder}/tokenizer.json", count, environment or os.environ)
+            for i, reward in enumerate(self._rewards)
+        ]
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._pool.close()
+        for judge in self._judges:
+            await judge.close()
 
     async def score(self, samples: Sequence[Sample]) -> list[Score]:
-        """One score for each sample, in their order; a sample whose judging hangs or fails is scored as wrong.
+        """One score for each sample, in their order; where a reward hangs or fails, its part is its documented score
+        for that, and its name is in `failed`.
 
         Raises TrainerFailure(INTERNAL) where no reward process starts.
         """
-        judged = await self._pool.judge([Case(pack(s.response_ids), s.prompt.answer) for s in samples])
-        return [combine(self._rewards, j) for j in judged]
+        return await self.score_cases([_case(sample) for sample in samples])
+
+    async def score_cases(self, cases: Sequence[Case]) -> list[Score]:
+        """As `score`, of responses that may also be texts."""
+        scoring = [judge.score(await self._fit(cases, r)) for judge, r in zip(self._judges, self._rewards, strict=True)]
+        outcomes = await asyncio.gather(*scoring)
+        return [combine(self._rewards, each) for each in zip(*outcomes, strict=True)]
+
+    async def _fit(self, cases: Sequence[Case], reward: Reward) -> Sequence[Case]:
+        """The cases as a reward wants them: small for the judge of answers, as texts for a service."""
+        if reward.math is not None:
+            return [Case(case.response, case.answer) for case in cases]
+        return await asyncio.to_thread(self._texts.of, cases) if reward.http is not None else cases
 
 
-def combine(rewards: Sequence[Reward], judged: Judged) -> Score:
-    """The score of a judged response; verdict and answer are the first reward's."""
-    parts = {r.name: score(j, rules(r)) for r, j in zip(rewards, judged.judgements, strict=True)}
-    first = judged.judgements[0]
+async def check(rewards: Sequence[Reward], environment: Mapping[str, str] | None = None) -> None:
+    """Tries what can be tried before there is a model: that functions load and services answer.
+
+    Raises TrainerFailure(INVALID_INPUT) with a sentence that names the reward's field.
+    """
+    for i, reward in enumerate(rewards):
+        if reward.python is not None:
+            await workers.check(_setup(reward, f"rewards[{i}]", i, ""))
+        if reward.http is not None:
+            service = _service(reward, f"rewards[{i}]", i, environment or os.environ)
+            try:
+                await service.check()
+            finally:
+                await service.close()
+
+
+def combine(rewards: Sequence[Reward], outcomes: Sequence[Outcome]) -> Score:
+    """The score of a response from the outcomes of all rewards.
+
+    Verdict and answer are those of the first math or task reward; without one a response is right whose score is above
+    0.
+    """
+    value = sum(r.weight * o.score for r, o in zip(rewards, outcomes, strict=True))
+    decides = next((o for r, o in zip(rewards, outcomes, strict=True) if r.math or r.task), None)
     return Score(
-        value=sum(r.weight * parts[r.name] for r in rewards),
-        verdict=first.verdict,
-        extracted=first.extracted,
-        why=first.why,
-        parts=parts,
+        value=value,
+        verdict=decides.verdict if decides else Verdict.EQUAL if value > 0 else Verdict.DIFFERENT,
+        extracted=decides.extracted if decides else "",
+        why=_why(rewards, outcomes),
+        parts={r.name: o.score for r, o in zip(rewards, outcomes, strict=True)},
+        failed=tuple(r.name for r, o in zip(rewards, outcomes, strict=True) if o.verdict in FAILURES),
     )
 
 
-def rules(reward: Reward) -> MathReward:
-    """The settings of a reward."""
-    assert reward.math is not None, "a reward has exactly one member, and math is the only one"
-    return reward.math
+def _why(rewards: Sequence[Reward], outcomes: Sequence[Outcome]) -> str:
+    if len(outcomes) == 1:
+        return outcomes[0].why
+    return "; ".join(f"{r.name}: {o.why}" for r, o in zip(rewards, outcomes, strict=True) if o.why)
 
 
 def verdicts(scores: Sequence[Score]) -> dict[str, int]:
@@ -65,7 +127,74 @@ def verdicts(scores: Sequence[Score]) -> dict[str, int]:
     return {str(v): counts[v] for v in Verdict}
 
 
-def _default_processes() -> int:
+def _judge(
+    reward: Reward, field: str, index: int, tokenizer_file: str, processes: int, environment: Mapping[str, str]
+) -> Judge:
+    if reward.http is not None:
+        return _service(reward, field, index, environment)
+    settings = reward.math or reward.python or reward.task
+    assert settings is not None, "a reward has exactly one member"
+    return Pool(_setup(reward, field, index, tokenizer_file), processes, settings.timeout_seconds)
+
+
+def _setup(reward: Reward, field: str, index: int, tokenizer_file: str) -> Setup:
+    if reward.python is None:
+        return Setup(reward, field, MEMORY_LIMIT, tokenizer_file=tokenizer_file)
+    code = str(python.code_file(reward.python, index))
+    return Setup(reward, field, CODE_MEMORY_LIMIT, code=code, tokenizer_file=tokenizer_file)
+
+
+def _service(reward: Reward, field: str, index: int, environment: Mapping[str, str]) -> Service:
+    assert reward.http is not None
+    token = environment.get(credentials.reward_token(index), "").strip() or None
+    if token is None and reward.http.token_secret_ref is not None:
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT,
+            f"{field}.http.tokenSecretRef is given, but the variable {credentials.reward_token(index)} is empty: set "
+            "it where Kubernetes does not",
+        )
+    return Service(reward, field, token)
+
+
+def _case(sample: Sample) -> Case:
+    prompt = sample.prompt
+    return Case(
+        response=pack(sample.response_ids),
+        answer=prompt.answer,
+        prompt=pack(prompt.token_ids),
+        question=prompt.question,
+        record=prompt.record,
+        truncated=sample.finish is Finish.LENGTH,
+        gym=prompt.gym,
+    )
+
+
+class _Texts:
+    """Token ids to texts, in this process."""
+
+    def __init__(self, tokenizer_file: str) -> None:
+        self._file = tokenizer_file
+        self._tokenizer: Tokenizer | None = None
+
+    def of(self, cases: Sequence[Case]) -> list[Case]:
+        """The cases with their texts."""
+        return [
+            Case(
+                self._text(c.response, plain=True), c.answer, self._text(c.prompt, plain=False), c.question, c.record,
+                c.truncated, c.gym,
+            )
+            for c in cases
+        ]  # fmt: skip
+
+    def _text(self, found: bytes | str, *, plain: bool) -> str:
+        if isinstance(found, str):
+            return found
+        if self._tokenizer is None:
+            self._tokenizer = Tokenizer.from_file(self._file)
+        return str(self._tokenizer.decode(unpack(found), skip_special_tokens=plain))
+
+
+def _default_processes(rewards: int) -> int:
     # the affinity, not the machine's count: a job may be held to some of the CPUs
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(8, max(2, cpus // 2))
+    return min(8, max(2, cpus // (2 * max(1, rewards))))

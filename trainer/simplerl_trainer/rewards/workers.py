@@ -3,27 +3,34 @@
 import asyncio
 import os
 import pickle
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rewards.math import Judgement, Verdict
-from simplerl_trainer.rewards.messages import HEADER, Case, Judged, Setup, encode
+from simplerl_trainer.rewards.messages import HEADER, Case, Ready, Setup, encode
+from simplerl_trainer.rewards.outcome import Outcome, Verdict, failure
 
 STARTUP_SECONDS = 120.0
 """For imports and the tokenizer, on a busy machine."""
 LARGEST_BATCH = 256
 """Cases in one message: plain ones take microseconds each, so that the message is what costs."""
+LARGEST_CONCURRENT = 64
+"""Cases that one process works on at once, where its reward is an async function."""
+CONCURRENT_SLACK_SECONDS = 5.0
+"""How much longer than one case may take all cases at once may: the process itself ends those that wait too long."""
 
 
 @dataclass(slots=True)
 class _Call:
     """A caller that waits for all its cases."""
 
-    judged: list[Judged | None]
+    outcomes: list[Outcome | None]
     missing: int
     done: asyncio.Future[None]
 
@@ -33,19 +40,29 @@ class _Item:
     case: Case
     call: _Call
     index: int
+    alone: bool = False
+    """It was in a batch that ended its process, so that nobody knows which case did."""
 
-    def settle(self, judged: Judged) -> None:
-        self.call.judged[self.index] = judged
+    def settle(self, outcome: Outcome) -> None:
+        self.call.outcomes[self.index] = outcome
         self.call.missing -= 1
         if self.call.missing == 0 and not self.call.done.done():
             self.call.done.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A reward process that is ready."""
+
+    process: Process
+    concurrent: bool
 
 
 class Pool:
     """Up to `processes` reward processes, started when there is work.
 
     A case that takes longer than `timeout` seconds is answered as timed out, one whose process ends as failed; in both
-    cases the process is replaced and its other cases are judged all the same. To be used in one event loop.
+    cases the process is replaced and its other cases are scored all the same. To be used in one event loop.
     """
 
     def __init__(self, setup: Setup, processes: int, timeout: float) -> None:
@@ -58,8 +75,8 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Future[None]] = set()
 
-    async def judge(self, cases: Sequence[Case]) -> list[Judged]:
-        """All cases, judged, in their order.
+    async def score(self, cases: Sequence[Case]) -> list[Outcome]:
+        """The outcomes of all cases, in their order.
 
         Raises TrainerFailure(INTERNAL) where no reward process starts.
         """
@@ -77,7 +94,7 @@ class Pool:
             await call.done
         finally:
             self._calls.discard(call.done)
-        return [judged for judged in call.judged if judged is not None]
+        return [outcome for outcome in call.outcomes if outcome is not None]
 
     async def close(self) -> None:
         """Kills all processes."""
@@ -96,19 +113,19 @@ class Pool:
 
     async def _serve(self) -> None:
         """The life of one process and its successors."""
-        process: Process | None = None
+        worker: _Worker | None = None
         try:
             while True:
                 await self._some_work()
-                if process is None:
-                    process = await self._start()
+                if worker is None:
+                    worker = await start(self._setup)
                 # others may have done it meanwhile
-                if (items := self._take()) and not await self._judge(process, items):
-                    await _kill(process)
-                    process = None
+                if (items := self._take(worker)) and not await self._score(worker, items):
+                    await _kill(worker.process)
+                    worker = None
         finally:
-            if process is not None:
-                await _kill(process)
+            if worker is not None:
+                await _kill(worker.process)
 
     async def _some_work(self) -> None:
         while not self._waiting:
@@ -119,71 +136,93 @@ class Pool:
             finally:
                 self._idle -= 1
 
-    def _take(self) -> list[_Item]:
+    def _take(self, worker: _Worker) -> list[_Item]:
         """The next batch: large where much waits, small towards the end so that all processes end together."""
-        count = min(LARGEST_BATCH, -(-len(self._waiting) // (2 * self._limit)))
+        most = LARGEST_CONCURRENT if worker.concurrent else LARGEST_BATCH
+        count = min(most, -(-len(self._waiting) // (2 * self._limit)))
+        if worker.concurrent and self._waiting and self._waiting[0].alone:
+            count = 1
         return [self._waiting.popleft() for _ in range(count)]
 
-    async def _judge(self, process: Process, items: Sequence[_Item]) -> bool:
-        """Has a batch judged. False where the process must be replaced: the case at fault is settled, those after it
-        wait again."""
+    async def _score(self, worker: _Worker, items: Sequence[_Item]) -> bool:
+        """Has a batch scored. False where the process must be replaced: the case at fault is settled, or, where that
+        may be any of several, each will be tried alone; the others wait again."""
+        process, reward = worker.process, self._setup.reward
         assert process.stdin is not None
+        seconds = self._timeout + CONCURRENT_SLACK_SECONDS if worker.concurrent else self._timeout
         settled = 0
-        judgement: Judgement
         try:
             process.stdin.write(encode([item.case for item in items]))
-            await asyncio.wait_for(process.stdin.drain(), self._timeout)
+            await asyncio.wait_for(process.stdin.drain(), seconds)
             while settled < len(items):
-                for judged in await asyncio.wait_for(_receive(process), self._timeout):
-                    items[settled].settle(judged)
+                for outcome in await asyncio.wait_for(_receive(process), seconds):
+                    items[settled].settle(outcome)
                     settled += 1
             return True
         except TimeoutError:
-            judgement = Judgement(Verdict.TIMEOUT, why=f"judging it took longer than {self._timeout:g} s")
+            outcome = failure(reward, Verdict.TIMEOUT, f"scoring it took longer than {self._timeout:g} s")
         except (EOFError, ConnectionError):
             code = await asyncio.wait_for(process.wait(), STARTUP_SECONDS)
-            judgement = Judgement(Verdict.FAILED, why=f"its reward process ended with exit code {code}")
-        items[settled].settle(Judged((judgement,) * len(self._setup.rewards)))
-        self._waiting.extendleft(reversed(items[settled + 1 :]))
+            outcome = failure(reward, Verdict.FAILED, f"its reward process ended with exit code {code}")
+        left = list(items[settled:])
+        if worker.concurrent and len(left) > 1:
+            left = [replace(item, alone=True) for item in left]
+        else:
+            left.pop(0).settle(outcome)
+        self._waiting.extendleft(reversed(left))
         self._work.set()
         return False
 
-    async def _start(self) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "simplerl_trainer.rewards.process",
-            stdin=PIPE,
-            stdout=PIPE,
-            env=_environment(),
-            start_new_session=True,  # Ctrl-C is the driver's to handle
-        )
-        assert process.stdin is not None
-        try:
-            process.stdin.write(encode(self._setup))
-            await asyncio.wait_for(_receive(process), STARTUP_SECONDS)
-        except TimeoutError as e:
-            await _kill(process)
-            raise _broken(f"a reward process was not ready after {STARTUP_SECONDS:g} s") from e
-        except (EOFError, ConnectionError) as e:
-            code = await asyncio.wait_for(process.wait(), STARTUP_SECONDS)
-            raise _broken(f"a reward process ended with exit code {code} at its start") from e
-        except asyncio.CancelledError:
-            await _kill(process)
-            raise
-        return process
+
+async def check(setup: Setup) -> None:
+    """Starts one process and ends it again.
+
+    Raises TrainerFailure(INVALID_INPUT) with a sentence where its reward cannot be used, TrainerFailure(INTERNAL) where
+    the process does not start for another reason.
+    """
+    await _kill((await start(setup)).process)
 
 
-async def _receive(process: Process) -> Sequence[Judged]:
+async def start(setup: Setup) -> _Worker:
+    """A reward process that is ready; raises as `check`."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "simplerl_trainer.rewards.process",
+        stdin=PIPE,
+        stdout=PIPE,
+        env=_environment(),
+        start_new_session=True,  # Ctrl-C is the driver's to handle
+    )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(encode(setup))
+        ready: Ready = await asyncio.wait_for(_receive(process), STARTUP_SECONDS)
+    except TimeoutError as e:
+        await _kill(process)
+        raise _broken(setup, f"was not ready after {STARTUP_SECONDS:g} s") from e
+    except (EOFError, ConnectionError) as e:
+        code = await asyncio.wait_for(process.wait(), STARTUP_SECONDS)
+        raise _broken(setup, f"ended with exit code {code} at its start") from e
+    except asyncio.CancelledError:
+        await _kill(process)
+        raise
+    if ready.fault:
+        await _kill(process)
+        raise TrainerFailure(FailureReason.INVALID_INPUT, ready.fault)
+    return _Worker(process, ready.concurrent)
+
+
+async def _receive(process: Process) -> Any:
     assert process.stdout is not None
     (length,) = HEADER.unpack(await process.stdout.readexactly(HEADER.size))
-    part: Sequence[Judged] = pickle.loads(await process.stdout.readexactly(length))
-    return part
+    return pickle.loads(await process.stdout.readexactly(length))
 
 
 async def _kill(process: Process) -> None:
-    if process.returncode is None:
-        process.kill()
+    # the process leads a session of its own: what a reward function started goes with it
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     # SIGKILL ends even a process that is lost in C; waiting reaps it
     await asyncio.wait_for(process.wait(), STARTUP_SECONDS)
 
@@ -197,5 +236,9 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _broken(message: str) -> TrainerFailure:
-    return TrainerFailure(FailureReason.INTERNAL, f"{message}: its lines on standard error tell why")
+def _broken(setup: Setup, what: str) -> TrainerFailure:
+    if setup.code:  # it is the import of the user's file that hung or ended the process
+        return TrainerFailure(
+            FailureReason.INVALID_INPUT, f"{setup.field}.python: the process that imports {setup.code} {what}: mend it"
+        )
+    return TrainerFailure(FailureReason.INTERNAL, f"a reward process {what}: its lines on standard error tell why")

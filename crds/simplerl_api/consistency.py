@@ -1,0 +1,49 @@
+"""What a model, its data and its rewards must agree on, beyond what each field says of itself."""
+
+from simplerl_api import credentials
+from simplerl_api.spec.job import Spec
+
+
+def fault(spec: Spec) -> str | None:
+    """The first sentence of disagreement, which names the field, its value and what to do; None where all agree."""
+    return _names(spec) or _hub_token(spec) or _task(spec)
+
+
+def _names(spec: Spec) -> str | None:
+    lists = {
+        "rewards": [r.name for r in spec.rewards],
+        "evaluation.datasets": [d.name for d in spec.evaluation.datasets] if spec.evaluation else [],
+    }
+    for field, names in lists.items():
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                return f"{field}[{i}].name is {name}, as is that of {field}[{names.index(name)}]: give each its own"
+    return None
+
+
+def _hub_token(spec: Spec) -> str | None:
+    tokens = list(credentials.hub_tokens(spec))
+    for field, ref in tokens[1:]:
+        first, wanted = tokens[0]
+        if ref != wanted:
+            return (
+                f"{field} is {ref.name}/{ref.key}, but {first} is {wanted.name}/{wanted.key}: give one token that may "
+                "read all of the job's hub repositories"
+            )
+    return None
+
+
+def _task(spec: Spec) -> str | None:
+    reward = next((i for i, r in enumerate(spec.rewards) if r.task), None)
+    if reward is None:
+        return None
+    datasets = {"data.train": spec.data.train} | {
+        f"evaluation.datasets[{i}]": d for i, d in enumerate(spec.evaluation.datasets if spec.evaluation else [])
+    }
+    for field, questions in datasets.items():
+        if questions.reasoning_gym is None:
+            return (
+                f"rewards[{reward}].task judges only reasoning-gym's own questions, but {field} is given by "
+                f"{questions.tag}: give a reasoningGym data set, or another reward"
+            )
+    return None
