@@ -24,7 +24,7 @@ demo-real: venv ## A few steps of SmolLM2-135M on GSM8K by the same path (slow o
 .PHONY: venv generate lint test test-long requirements
 venv: ## Make .venv with everything for developing
 	@hack/venv.sh
-generate: venv ## Write the CRD from the models
+generate: venv ## Write the CRD and docs/reference/ from the models
 	@.venv/bin/python -m simplerl_api.generate
 lint: venv ## ruff, mypy and import-linter
 	@.venv/bin/ruff check .

@@ -6,6 +6,7 @@ from simplerl_api.spec.job import Spec
 from simplerl_api.spec.reference import SecretKeyRef
 
 HUB_TOKEN = "HF_TOKEN"
+TRACKER_KEY = "WANDB_API_KEY"
 
 
 def reward_token(index: int) -> str:
@@ -20,7 +21,8 @@ def variables(spec: Spec) -> dict[str, SecretKeyRef]:
         for i, reward in enumerate(spec.rewards)
         if reward.http and reward.http.token_secret_ref
     }
-    return hub_variables(spec) | rewards
+    tracker = spec.tracking.secret
+    return hub_variables(spec) | rewards | ({TRACKER_KEY: tracker} if tracker else {})
 
 
 def hub_variables(spec: Spec) -> dict[str, SecretKeyRef]:
@@ -47,5 +49,5 @@ def uses_hub(spec: Spec) -> bool:
 
 def values(spec: Spec, environment: Mapping[str, str]) -> list[str]:
     """The secrets that an environment holds for this spec, which must not appear in any log."""
-    names = {HUB_TOKEN, *(reward_token(i) for i, r in enumerate(spec.rewards) if r.http), *variables(spec)}
+    names = {HUB_TOKEN, TRACKER_KEY, *(reward_token(i) for i, r in enumerate(spec.rewards) if r.http), *variables(spec)}
     return [environment[name] for name in sorted(names) if environment.get(name)]

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from simplerl_api import API_VERSION, GROUP, KIND, PLURAL, VERSION, names, structural, yaml12
+from simplerl_api import API_VERSION, GROUP, KIND, PLURAL, VERSION, names, reference, structural, yaml12
 from simplerl_api.spec.job import Spec
 from simplerl_api.status import Status
 
 _ROOT = Path(__file__).parents[2]
 _CRD = Path("crds/simplerljobs.yaml")
 _CHART_CRD = Path("charts/simplerl-operator/files/simplerljobs.yaml")
+_FIELDS = Path("docs/reference/fields.md")
 
 _COLUMNS = (
     ("Phase", "string", ".status.phase", 0, "Where the job stands"),
@@ -96,12 +97,12 @@ def _immutable(field: str, required: bool) -> dict[str, str]:
 def main() -> None:
     """Writes the generated files."""
     header = "# Made by `make generate` from crds/simplerl_api; change the models, not this file.\n"
-    text = header + yaml12.dump(custom_resource_definition())
-    for path in (_CRD, _CHART_CRD):
+    crd = header + yaml12.dump(custom_resource_definition())
+    for path, text in ((_CRD, crd), (_CHART_CRD, crd), (_FIELDS, reference.page())):
         target = _ROOT / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-        print(f"{path}: {len(text)} bytes")
+        print(f"{path}: {len(text.encode())} bytes")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,13 @@ def containers(manifest: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str,
     return [(t["spec"], t["spec"]["containers"][0]) for t in templates]
 
 
+def test_the_driver_alone_gets_the_key_of_a_tracker_and_by_reference() -> None:
+    tracked = job(tracking={"wandb": {"apiKeySecretRef": {"name": "wandb", "key": "api-key"}}})
+    (_, head), (_, worker) = containers(ray_cluster.ray_cluster(tracked))
+    assert {"name": "WANDB_API_KEY", "valueFrom": {"secretKeyRef": {"name": "wandb", "key": "api-key"}}} in head["env"]
+    assert "WANDB_API_KEY" not in str(worker)
+
+
 @pytest.mark.parametrize("built_for", [job(), EIGHT_GPUS], ids=["on CPUs", "on GPUs"])
 def test_pods_keep_to_the_restricted_standard(built_for: Job) -> None:
     for pod, container in containers(ray_cluster.ray_cluster(built_for)):

@@ -7,6 +7,7 @@ from typing import Any
 
 from simplerl_api import __version__, names, run, validation
 from simplerl_api.plan import make_plan
+from simplerl_api.spec.cluster import MAX_GPUS_PER_NODE
 from simplerl_api.spec.job import SimpleRLJob
 
 NAMESPACE = "local"
@@ -61,11 +62,12 @@ def _read(file: Path, output: Path) -> run.Run:
 
 
 def _one_node(document: dict[str, Any]) -> dict[str, Any]:
+    """All slots on one node or, where they are more than gpusPerNode may say, on as few equal ones as can be: Ray packs
+    them onto this machine all the same."""
     spec = document["spec"]
-    return {
-        **document,
-        "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": min(64, spec["cluster"]["gpus"])}},
-    }
+    gpus = spec["cluster"]["gpus"]
+    per_node = max(d for d in range(1, min(gpus, MAX_GPUS_PER_NODE) + 1) if gpus % d == 0)
+    return {**document, "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": per_node}}}
 
 
 def _run(job: SimpleRLJob, output: Path, attempt: int) -> run.Run:

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import ray
 
+from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.plan import PlacementKind
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
@@ -27,7 +29,8 @@ from simplerl_trainer.inputs import Inputs
 from simplerl_trainer.policy.protocol import Annotation, Update
 from simplerl_trainer.progress import files
 from simplerl_trainer.progress.log import Log
-from simplerl_trainer.progress.reporter import Reporter
+from simplerl_trainer.progress.reporter import Reporter, StepPoint
+from simplerl_trainer.progress.trackers import Trackers, make_trackers
 from simplerl_trainer.rewards import score as rewards
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
@@ -51,6 +54,8 @@ class Session:
     """Steps that were done when the attempt began."""
     weights_version: int = 0
     evaluated: set[int] = field(default_factory=set)
+    trackers: Trackers = field(init=False)
+    """Made by `resume`, since a resumed run goes on in the trackers' own runs."""
 
     @property
     def ranks(self) -> Any:
@@ -125,6 +130,7 @@ class Session:
             )
             await self._write_samples(f"evaluation-{name}-{step:06}", result.scored)
             self.reporter.evaluation(name, step, result.accuracy)
+            self.trackers.evaluation(step, name, result.accuracy)
             self.log.info(
                 "evaluated", step=step, dataset=name, accuracy=result.accuracy, answers=len(result.scored),
                 truncated=result.truncated, no_answer=result.no_answer,
@@ -142,8 +148,8 @@ class Session:
         await self._write_samples(f"step-{step:06}", batch.drawn)
         files.add_step(self.output, step, figures, seconds)
         self.reporter.step(step, figures, seconds, clock.total)
-        shown = ("reward", "accuracy", "kl", "response_length", "mismatch_max", "samples_per_second")
-        self.log.step(step, self.run.spec.training.steps, {k: figures[k] for k in shown if k in figures}, seconds)
+        self.trackers.step(step, figures, seconds)
+        self.log.step(step, self.run.spec.training.steps, figures, seconds, self.reporter.document().eta_seconds)
 
     def checkpoint_due(self, step: int) -> bool:
         """Whether the state after a step is to be saved."""
@@ -160,6 +166,7 @@ class Session:
         state = {
             "cursor": self.cursor.document(),
             "evaluations": [e.document() for e in self.reporter.document().evaluations],
+            "trackers": self.trackers.ids,
         }
         await asyncio.to_thread(store.finish, folder, step, names, state)
         await asyncio.to_thread(store.prune, root, self.run.spec.checkpoint.keep, step)
@@ -177,8 +184,10 @@ class Session:
     async def resume(self) -> None:
         """Takes up the newest complete checkpoint, where there is one."""
         newest = await asyncio.to_thread(store.newest, self.output / CHECKPOINTS)
+        tracker_ids: Mapping[str, str] = {}
         if newest is not None:
             state = store.state_of(newest)
+            tracker_ids = state.get("trackers", {})
             await self.ranks.load(str(newest.folder))
             self.cursor = cursor.restore(state["cursor"], self.cursor.seed, self.cursor.size)
             self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
@@ -186,6 +195,9 @@ class Session:
             self.steps_done = newest.step
             self.log.info("resumed", step=newest.step, folder=str(newest.folder))
         files.forget_after(self.output, self.steps_done)
+        for row in files.read_steps(self.output):
+            self.reporter.steps.append(StepPoint(row["step"], row.get("reward"), row["seconds"]))
+        self.trackers = make_trackers(self.run, self.steps_done, tracker_ids, self.log)
 
     async def _write_samples(self, name: str, scored: Sequence[Scored]) -> None:
         texts = await asyncio.to_thread(self.inputs.texts, [s.sample for s in scored])
@@ -216,19 +228,39 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
             start = Cursor(run.spec.training.seed, len(made.prompts))
             session = Session(run, made, started, scorer, start, reporter, log)
             await session.resume()
+            await session.trackers.open()
             # also proves the roads before the first rollout
             await session.turn_to_rollout(version=session.steps_done)
             reporter.training(session.steps_done)
             log.info("training begins", step=session.steps_done, prompts=len(made.prompts))
-            yield session
+            failed = True
+            try:
+                yield session
+                failed = False
+            finally:
+                await session.trackers.close(failed)
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nothing listens at host:port: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _connect(run: Run, address: str | None) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address is not None:
-        ray.init(address=address, namespace=run.submission_id, log_to_driver=False, configure_logging=False)
+        try:
+            _knock(address)
+            ray.init(address=address, namespace=run.submission_id, log_to_driver=False, configure_logging=False)
+        except OSError as e:
+            raise TrainerFailure(
+                FailureReason.PLACEMENT_TIMEOUT,
+                f"no Ray cluster answers at {address} ({e}): check --address, or leave it out to use this machine",
+            ) from e
         return
     # our own Ray listens on this machine alone; with its default it would write a token into the user's home folder
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")

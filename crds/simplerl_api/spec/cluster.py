@@ -79,12 +79,15 @@ class PullSecret(Struct):
     """Name of the Secret."""
 
 
+MAX_GPUS_PER_NODE = 64
+
+
 class Cluster(Struct):
     """The Ray cluster of the job: one head without GPUs, and workers with them."""
 
     gpus: int = Field(ge=1, le=4096)
     """GPUs of the whole job: the one size that users write."""
-    gpus_per_node: int = Field(default=8, ge=1, le=64)
+    gpus_per_node: int = Field(default=8, ge=1, le=MAX_GPUS_PER_NODE)
     """GPUs of one worker pod; gpus must be a multiple, or smaller."""
     gpu_resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$", max_length=253)] = "nvidia.com/gpu"
     """Name of the GPU resource."""

@@ -14,6 +14,7 @@ from simplerl_api.spec.placement import Placement
 from simplerl_api.spec.recovery import Recovery
 from simplerl_api.spec.rewards import Reward
 from simplerl_api.spec.rollout import Rollout
+from simplerl_api.spec.tracking import Tracking
 from simplerl_api.spec.training import Training
 from simplerl_api.struct import Struct
 
@@ -78,6 +79,8 @@ class Spec(Struct):
     """Where and how often the run is saved."""
     evaluation: Evaluation | None = None
     """Evaluations on held-out questions."""
+    tracking: Tracking = Field(default_factory=Tracking)
+    """Where the figures go besides the run's own folder."""
     recovery: Recovery = Field(default_factory=Recovery)
     """Bounds on waiting."""
 

@@ -22,7 +22,7 @@ def test_a_step_is_a_line_of_metrics(tmp_path: Path) -> None:
     files.add_step(tmp_path, 1, {"reward": 0.123456, "kl": float("nan")}, {"rollout": 1.5})
     files.add_step(tmp_path, 2, {"reward": 0.2}, {"rollout": 1.0})
     assert lines(tmp_path / "metrics.jsonl") == [
-        {"step": 1, "reward": 0.123456, "kl": None, "seconds": {"rollout": 1.5}},
+        {"step": 1, "reward": 0.123456, "non_finite": ["kl"], "seconds": {"rollout": 1.5}},
         {"step": 2, "reward": 0.2, "seconds": {"rollout": 1.0}},
     ]
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplerl_api.progress import LOG_LINES, Progress, RunState
+from simplerl_trainer.progress.console import duration
 from simplerl_trainer.progress.log import Log
 
 SECRET = 'pa"ss\\wörd'
@@ -62,11 +63,49 @@ def test_the_newest_lines_are_kept(tmp_path: Path) -> None:
 
 
 def test_people_who_watch_see_steps_and_troubles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = Log(tmp_path / "driver.log", console=True)
-    log.info("driver started")
-    log.step(3, 60, {"reward": 0.51234, "kl": float("nan")}, {"rollout": 1.0, "total": 2.04})
-    log.warning("slow", engine=1)
+    log = Log(tmp_path / "driver.log", [SECRET], console=True)
+    log.info("driver started", attempt=1, example="a\nlong " + "text " * 40, nothing=None, key=SECRET)
+    log.step(3, 60, STEP, {"rollout": 1.0, "total": 2.04}, 200.4)
+    log.step(60, 60, {"reward": 1.0}, {"total": 2.0}, 0.0)
+    log.warning("slow", engine=1, key=SECRET)
     out, err = capsys.readouterr()
-    assert out == "step 3/60  reward 0.5123 kl nan  (2.0 s)\n"
-    assert err == "warning: slow\n  engine: 1\n"
-    assert json.loads(log.lines[1])["kl"] == "nan"
+    assert out.splitlines() == [
+        f"driver started  attempt 1  example {('a long ' + 'text ' * 40)[:97]}...  key ***",
+        "step  3/60  reward 0.5123  kl nan     length 4.9     samples/s 298.1   2.0 s  3m 20s left",
+        "step 60/60  reward 1       2.0 s",
+    ]
+    assert err == "warning: slow\n  engine: 1\n  key: ***\n"
+
+
+STEP = {
+    "reward": 0.51234,
+    "kl": float("nan"),
+    "response_length": 4.9,
+    "samples_per_second": 298.12,
+    "clip": float("inf"),
+}
+
+
+def test_a_step_s_line_names_what_is_not_finite_and_holds_only_what_is(tmp_path: Path) -> None:
+    log = Log(tmp_path / "driver.log", console=True)
+    log.step(3, 60, STEP, {"total": 2.04}, None)
+    line = json.loads(log.lines[0], parse_constant=pytest.fail)
+    del line["time"]
+    assert line == {
+        "level": "info",
+        "message": "step done",
+        "step": 3,
+        "reward": 0.51234,
+        "response_length": 4.9,
+        "samples_per_second": 298.12,
+        "non_finite": ["clip", "kl"],
+        "seconds": {"total": 2.04},
+    }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0s"), (59.6, "1m 0s"), (200, "3m 20s"), (7500, "2h 5m"), (273600, "3d 4h"), (3599.4, "59m 59s")],
+)
+def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simplerl_api.failures import FailureReason
 from simplerl_api.progress import Accuracy, RunState
 from simplerl_trainer.progress.log import Log
-from simplerl_trainer.progress.reporter import Reporter, rounded
+from simplerl_trainer.progress.reporter import Reporter, StepPoint, rounded
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_step_leaves_its_figures(reporter: Reporter) -> None:
     assert document.non_finite == ["kl", "ratio_max"]
     assert document.samples_per_second == 300.0
     assert document.eta_seconds == 200.0
-    assert reporter.rewards == [(10, 0.1235)]
+    assert reporter.steps == [StepPoint(10, 0.1235, {"rollout": 1.0, "update": 2.0})]
 
 
 def test_the_estimate_is_made_of_the_newest_steps(reporter: Reporter) -> None:

@@ -16,6 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from simplerl_api.spec.model import TinyModel
 from simplerl_trainer.models.arithmetic_tokenizer import EOS, PAD, make_tokenizer, save_tokenizer
+from simplerl_trainer.models.tiny_shape import SHAPE
 
 TERMS, TOP = 4, 10
 """Terms of an addition, each from 0 to TOP: basic_arithmetic's questions of four terms of one digit."""
@@ -133,17 +134,9 @@ def _answers(policy: LlamaForCausalLM, rows: Sequence[Row]) -> tuple[torch.Tenso
 
 
 def _config() -> LlamaConfig:
-    # not a Qwen2: transformers gives that family its own tokenizer, whatever tokenizer.json says
     tokenizer = make_tokenizer()
     return LlamaConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=128,
-        intermediate_size=384,
-        num_hidden_layers=3,
-        num_attention_heads=4,  # 32 a head: the smallest that vLLM's CPU attention has
-        num_key_value_heads=4,
-        max_position_embeddings=512,
-        tie_word_embeddings=True,
+        **SHAPE,
         initializer_range=0.06,  # learns the additions in two thirds of the steps that 0.02 takes
         bos_token_id=None,
         eos_token_id=tokenizer.token_to_id(EOS),

@@ -35,8 +35,7 @@ class Sharded:
     ) -> None:
         """`layers` are the class names of the decoder layers. `resident`: whether whole weights stay between passes
         under stage 3; absent: where they are small for the device."""
-        settings = configuration(module, stage, precision, layers, device, resident)
-        settings["gradient_clipping"] = optimizer.max_grad_norm
+        settings = configuration(module, stage, precision, layers, device, resident, optimizer.max_grad_norm)
         self._engine, *_ = deepspeed.initialize(
             model=module, optimizer=adamw(list(module.parameters()), optimizer), config=settings
         )
@@ -104,13 +103,20 @@ def configuration(
     layers: Sequence[str],
     device: torch.device,
     resident: bool | None,
+    max_grad_norm: float | None = None,
 ) -> dict[str, Any]:
     """DeepSpeed's settings for a model on a device (see zero_settings)."""
     parameters = sum(getattr(p, "ds_numel", p.numel()) for p in module.parameters())
     if resident is None:
         resident = zero_settings.resident(parameters, precision, _gpu_bytes(device))
     return zero_settings.configuration(
-        parameters, stage, precision, layers, cuda=device.type == "cuda", resident=resident
+        parameters,
+        stage,
+        precision,
+        layers,
+        cuda=device.type == "cuda",
+        resident=resident,
+        max_grad_norm=max_grad_norm,
     )
 
 

@@ -14,14 +14,21 @@ _RESIDENT_SHARE = 1 / 16
 
 
 def configuration(
-    parameters: int, stage: ZeroStage, precision: Precision, layers: Sequence[str], *, cuda: bool, resident: bool
+    parameters: int,
+    stage: ZeroStage,
+    precision: Precision,
+    layers: Sequence[str],
+    *,
+    cuda: bool,
+    resident: bool,
+    max_grad_norm: float | None = None,
 ) -> dict[str, Any]:
     """The settings for a model of so many parameters, on CUDA or on CPU.
 
     Gradients are accumulated and communicated in float32. Under stage 3 a decoder layer is gathered as one (leaf
     module), which halves the host's time; the layer's class must be named, since a leaf above it silently gives zero
     gradients. `layers` are the class names of the decoder layers; `resident`: whether whole weights stay between passes
-    under stage 3.
+    under stage 3; `max_grad_norm`: of a model that is trained.
     """
     bucket = min(parameters, _BUCKET)
     zero: dict[str, Any] = {
@@ -45,6 +52,8 @@ def configuration(
             zero |= {"stage3_param_persistence_threshold": min(100_000, parameters // 10)}
     settings = minimal(stage, precision)
     settings["zero_optimization"] |= zero
+    if max_grad_norm is not None:
+        settings["gradient_clipping"] = max_grad_norm
     return settings
 
 

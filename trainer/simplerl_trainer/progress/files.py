@@ -13,10 +13,19 @@ SAMPLES = "samples"
 
 
 def add_step(output: Path, step: int, metrics: Mapping[str, float], seconds: Mapping[str, float]) -> None:
-    """Adds a step's line to metrics.jsonl; figures that are not finite are null."""
-    row = {"step": step, **{k: v if math.isfinite(v) else None for k, v in metrics.items()}, "seconds": dict(seconds)}
+    """Adds a step's line to metrics.jsonl; figures that are not finite are left out and named under `non_finite`."""
+    row: dict[str, Any] = {"step": step, **{name: value for name, value in metrics.items() if math.isfinite(value)}}
+    if not_finite := sorted(name for name, value in metrics.items() if not math.isfinite(value)):
+        row["non_finite"] = not_finite
+    row["seconds"] = dict(seconds)
     with (output / METRICS).open("a", encoding="utf-8", newline="\n") as f:
         f.write(_line(row))
+
+
+def read_steps(output: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl."""
+    file = output / METRICS
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line] if file.exists() else []
 
 
 def forget_after(output: Path, step: int) -> None:

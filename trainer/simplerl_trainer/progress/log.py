@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api.progress import LOG_LINES, Progress
+from simplerl_trainer.progress.console import Console
 
 FINAL_EVENT = "final"
 """The `event` of the last line, which holds the final progress document under `progress`."""
+SHOWN = ("reward", "accuracy", "kl", "response_length", "mismatch_max", "samples_per_second")
+"""Metrics in a step's log line; metrics.jsonl has all."""
 _REDACTED = "***"
 
 
@@ -22,7 +24,7 @@ class Log:
     def __init__(self, file: Path, secrets: Sequence[str] = (), console: bool = False) -> None:
         """`console`: people watch stdout, so that only the file gets JSON."""
         self._file = file.open("a", encoding="utf-8", newline="\n")
-        self._console = console
+        self._console = Console() if console else None
         self._secrets = _hidden(secrets)
         self.lines: deque[str] = deque(maxlen=LOG_LINES)
 
@@ -38,12 +40,17 @@ class Log:
         """Something that ends the run or a part of it."""
         self._write("error", message, keys)
 
-    def step(self, step: int, steps: int, figures: Mapping[str, float], seconds: Mapping[str, float]) -> None:
-        """A step is done: one line, for people where they watch."""
-        self._write("info", "step done", {"step": step, **figures, "seconds": dict(seconds)})
+    def step(
+        self, step: int, steps: int, metrics: Mapping[str, float], seconds: Mapping[str, float], eta: float | None
+    ) -> None:
+        """A step is done: one line, with the metrics that are looked at first. Those that are not finite are left out
+        and named, whichever they are. `eta`: seconds to the end."""
+        shown = {name: metrics[name] for name in SHOWN if math.isfinite(metrics.get(name, math.nan))}
+        not_finite = sorted(name for name, value in metrics.items() if not math.isfinite(value))
+        keys = {"step": step, **shown, **({"non_finite": not_finite} if not_finite else {}), "seconds": dict(seconds)}
+        self._line("info", "step done", keys)
         if self._console:
-            parts = " ".join(f"{k} {v:.4g}" for k, v in figures.items())
-            print(f"step {step}/{steps}  {parts}  ({seconds['total']:.1f} s)", flush=True)
+            self._console.step(step, steps, metrics, seconds, eta)
 
     def final(self, document: Progress) -> None:
         """The end of the run, for a reader of the job's log who missed the last /progress."""
@@ -76,6 +83,11 @@ class Log:
                 return value
 
     def _write(self, level: str, message: str, keys: dict[str, Any]) -> None:
+        self._line(level, message, keys)
+        if self._console:
+            self._console.event(level, message, {key: self._plain(value) for key, value in keys.items()})
+
+    def _line(self, level: str, message: str, keys: dict[str, Any]) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         # ASCII: a line stays a line whatever the text holds (U+2028 is a line's end to some readers)
         record = {"time": time, "level": level, "message": message, **self._plain(keys)}
@@ -85,10 +97,6 @@ class Log:
         self.lines.append(line)
         if not self._console:
             print(line, flush=True)
-        elif level != "info":
-            print(
-                self.redact(f"{level}: {message}" + "".join(f"\n  {k}: {v}" for k, v in keys.items())), file=sys.stderr
-            )
 
 
 def _hidden(secrets: Sequence[str]) -> Sequence[str]:

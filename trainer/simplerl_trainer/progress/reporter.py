@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from simplerl_api.failures import FailureReason
 from simplerl_api.progress import (
@@ -22,6 +23,17 @@ _ETA_STEPS = 10
 """Newest steps whose mean time gives the estimate."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepPoint:
+    """What the page shows of a step."""
+
+    step: int
+    reward: float | None
+    """Mean reward; None where it is not finite."""
+    seconds: Mapping[str, float]
+    """Seconds by part, and `total`."""
+
+
 class Reporter:
     """The state of a run as others see it. Each visible change makes the sequence grow by one."""
 
@@ -38,8 +50,10 @@ class Reporter:
         self._seconds: list[float] = []
         self.step_seconds: Mapping[str, float] = {}
         """Seconds of the newest step by part, for the metrics and the page."""
-        self.rewards: list[tuple[int, float]] = []
-        """(step, mean reward) of every step of this attempt, for the page's curve."""
+        self.steps: list[StepPoint] = []
+        """Every step of the run, for the page's curves."""
+        self.accuracies: dict[str, list[Accuracy]] = {}
+        """Every evaluation of the run by its data set, for the page's curves."""
 
     def document(self) -> Progress:
         """The document as it is now, with the newest log lines."""
@@ -79,8 +93,7 @@ class Reporter:
         finite = {k: rounded(v) for k, v in metrics.items() if math.isfinite(v)}
         self._seconds = [*self._seconds, total][-_ETA_STEPS:]
         self.step_seconds = seconds
-        if "reward" in finite:
-            self.rewards.append((step, finite["reward"]))
+        self.steps.append(StepPoint(step, finite.get("reward"), seconds))
         left = self._document.total_steps - step
         self._update(
             state=RunState.TRAINING,
@@ -95,6 +108,7 @@ class Reporter:
     def evaluation(self, dataset: str, step: int, accuracy: float) -> None:
         """An evaluation is done."""
         new = Accuracy(step=step, accuracy=rounded(accuracy))
+        self.accuracies.setdefault(dataset, []).append(new)
         before = next((e for e in self._document.evaluations if e.dataset == dataset), None)
         entry = EvaluationProgress(
             dataset=dataset,
@@ -108,6 +122,9 @@ class Reporter:
 
     def restore(self, evaluations: list[EvaluationProgress]) -> None:
         """Results from before this attempt."""
+        for e in evaluations:
+            known = {point.step: point for point in (e.first, e.best, e.last)}
+            self.accuracies[e.dataset] = [known[step] for step in sorted(known)]
         self._update(evaluations=evaluations)
 
     def checkpoint(self, step: int, path: str) -> None:

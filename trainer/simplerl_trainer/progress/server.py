@@ -15,7 +15,7 @@ from simplerl_trainer.progress.reporter import Reporter
 LONGEST_WAIT = 60.0
 """Seconds that one long poll may wait."""
 MOST_POINTS = 500
-"""About so many points of the curve are sent."""
+"""About so many steps of the curves are sent."""
 
 
 class Server:
@@ -81,9 +81,10 @@ class Server:
         return web.Response(body=metrics.render(self._reporter), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _history(self, _: web.Request) -> web.Response:
-        steps, each = self._reporter.rewards, max(1, len(self._reporter.rewards) // MOST_POINTS)
-        points = [{"step": step, "reward": reward} for step, reward in steps[::each]]
-        return web.json_response({"steps": points, "seconds": dict(self._reporter.step_seconds)})
+        each = max(1, len(self._reporter.steps) // MOST_POINTS)
+        steps = [{"step": p.step, "reward": p.reward, "seconds": p.seconds} for p in self._reporter.steps[::each]]
+        accuracies = {name: [a.document() for a in found] for name, found in self._reporter.accuracies.items()}
+        return web.json_response({"steps": steps, "evaluations": accuracies})
 
     async def _page(self, _: web.Request) -> web.Response:
         text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
