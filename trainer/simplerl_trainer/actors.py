@@ -110,9 +110,20 @@ class NodeActor:
 
     def clean(self, prefix: str) -> None:
         """Removes what an attempt that was killed left in shared memory."""
-        from simplerl_trainer.weights import shared_memory
+        from simplerl_trainer.weights import handover
 
-        shared_memory.remove(prefix)
+        handover.remove(prefix)
+
+    def start_mps(self) -> "dict[str, str] | str":
+        """Starts CUDA MPS for all processes of the node; returns their environment, or why there is none. It ends with
+        this actor."""
+        from simplerl_trainer import mps
+
+        try:
+            self._mps = mps.Daemon()
+        except mps.Unavailable as error:
+            return str(error)
+        return dict(self._mps.environment)
 
     def build_tiny(self, model: "TinyModel") -> dict[str, bytes]:
         """The files of the toy model."""

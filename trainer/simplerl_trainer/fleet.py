@@ -16,7 +16,7 @@ from simplerl_api.progress import Versions
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
 from simplerl_api.spec.training import Precision
-from simplerl_trainer import answers, hub, placement
+from simplerl_trainer import answers, hub, mps, placement
 from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
 from simplerl_trainer.models import folder as model_folder
 from simplerl_trainer.policy.protocol import RankSetup
@@ -51,6 +51,8 @@ class Fleet:
     address: str
     """That node's address."""
     versions: Versions
+    without_mps: str | None
+    """Why engines that share a GPU take turns on it, where they do."""
     laid: roads.Roads | None = None
     """The roads of the newest sync."""
 
@@ -155,16 +157,17 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
     port = (await _all("finding a free port", {"node 0": root.free_port.remote()}))[0]
     rank_actor, engine_actor = ray.remote(RankActor), ray.remote(EngineActor)
     cpu_only = spec.cluster.cpu_only
+    shared, without_mps = await _mps(run, site)
     ranks = Ranks(
         [
-            rank_actor.options(**placement.options(s, site.group, cpu_only)).remote()
+            rank_actor.options(**placement.options(s, site.group, cpu_only, shared[s.node])).remote()
             for s in slots
             if s.rank is not None
         ],
         spec.algorithm.chosen().epochs,
     )
     engines = {
-        e: engine_actor.options(**placement.engine_options(s, site.group, cpu_only)).remote()
+        e: engine_actor.options(**placement.engine_options(s, site.group, cpu_only, shared[s.node])).remote()
         for s in slots
         for e in s.engines
     }
@@ -190,7 +193,17 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
             ray=ray.__version__,
             torch=versions["torch"],
         ),
+        without_mps=without_mps,
     )
+
+
+async def _mps(run: Run, site: Site) -> tuple[Sequence[Mapping[str, str]], str | None]:
+    """By node, what makes its processes clients of its CUDA MPS; and why there is none where it is wanted."""
+    if not mps.wanted(run.plan, run.spec.cluster.cpu_only):
+        return [{}] * run.plan.nodes, None
+    answered = await _all("starting CUDA MPS", {f"node {n}": a.start_mps.remote() for n, a in enumerate(site.nodes)})
+    missing = [a for a in answered if isinstance(a, str)]
+    return [{} if isinstance(a, str) else a for a in answered], missing[0] if missing else None
 
 
 async def _start_engines(engines: Mapping[int, Any], setups: Mapping[int, EngineSetup]) -> list[dict[str, str]]:

@@ -24,6 +24,9 @@ _ON_CPU = {
     "TORCH_COMPILE_DISABLE": "1",  # pods have no compiler
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else every engine would take the first core
 }
+_ON_CUDA = {
+    "VLLM_USE_FLASHINFER_SAMPLER": "0",  # unused for requests with seeds, and its kernels are compiled at first use
+}
 _ALWAYS = {
     "HF_HUB_OFFLINE": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray hides all GPUs from an actor that asks for none
@@ -70,25 +73,27 @@ def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], 
     )
 
 
-def options(slot: Slot, group: PlacementGroup, cpu_only: bool) -> dict[str, Any]:
-    """Ray's options for an actor that lives in a slot."""
+def options(slot: Slot, group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Ray's options for an actor that lives in a slot, with `more` variables of its environment."""
     return {
         "num_cpus": 0,
         "num_gpus": 0,
         "max_restarts": 0,  # a rank or engine that comes back has lost its state
         "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=slot.node),
-        "runtime_env": {"env_vars": environment(slot, cpu_only)},
+        "runtime_env": {"env_vars": environment(slot, cpu_only) | dict(more or {})},
     }
 
 
-def engine_options(slot: Slot, group: PlacementGroup, cpu_only: bool) -> dict[str, Any]:
+def engine_options(
+    slot: Slot, group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Ray's options for an engine that lives in a slot."""
-    return options(slot, group, cpu_only) | {"max_concurrency": ENGINE_CONCURRENCY}
+    return options(slot, group, cpu_only, more) | {"max_concurrency": ENGINE_CONCURRENCY}
 
 
 def environment(slot: Slot, cpu_only: bool) -> dict[str, str]:
     """Environment of a rank or engine: its slot's GPU alone, and what its libraries must know at their import."""
-    return {**_ALWAYS, **(_ON_CPU if cpu_only else {"CUDA_VISIBLE_DEVICES": str(slot.gpu)})}
+    return {**_ALWAYS, **(_ON_CPU if cpu_only else _ON_CUDA | {"CUDA_VISIBLE_DEVICES": str(slot.gpu)})}
 
 
 def _resource(cpu_only: bool) -> str:

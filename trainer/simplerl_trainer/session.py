@@ -224,6 +224,8 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
         reporter.activity("models")
         started = await fleet.start(run, site, made.stop_token_ids)
         reporter.versions(started.versions)
+        if started.without_mps:
+            log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
             session = Session(run, made, started, scorer, start, reporter, log)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplerl_api.plan import Slot
-from simplerl_trainer.weights.road import Broadcast, Sender, SharedMemory
+from simplerl_trainer.weights.road import Broadcast, CudaIpc, Sender, SharedMemory
 from simplerl_trainer.weights.roads import Roads, for_version, prefix, roads
 
 
@@ -72,17 +72,31 @@ def test_every_engine_is_read_to_once_and_members_of_the_broadcast_are_numbered_
     assert set(all_roads.receivers) == set(range(engine))
     assert set(all_roads.senders) == set(range(rank))
     broadcast = [r for r in all_roads.receivers.values() if isinstance(r, Broadcast)]
-    written = [r for s in all_roads.senders.values() if s.shared_memory for r in s.shared_memory.readers]
+    written = [r for s in all_roads.senders.values() if s.local for r in s.local.readers]
     written += [r for b in broadcast if b.forward for r in b.forward.readers]
     assert sorted(written) == sorted(e for e, r in all_roads.receivers.items() if isinstance(r, SharedMemory))
     assert sorted(b.rank for b in broadcast) == list(range(1, len(broadcast) + 1))
     assert {b.world_size for b in broadcast} <= {len(broadcast) + 1}
 
 
+def test_on_cuda_buckets_stay_on_the_gpu_inside_a_slot_and_take_nccl_between_them() -> None:
+    slots = (slot(0, 0, 0, 1), slot(1, None, 2, 3))
+    got = roads(slots, run="r", address="10.0.0.1", port=4000, cpu_only=False, timeout=9.0)
+
+    def inside(slot: int, *readers: int) -> CudaIpc:
+        return CudaIpc(f"/dev/shm/simplerl-r-slot{slot}-", readers, 9.0)
+
+    group = Broadcast("10.0.0.1", 4000, 0, 2, "nccl", 9.0, None)
+    assert got.senders == {0: Sender(group, inside(0, 0, 1))}
+    first = Broadcast("10.0.0.1", 4000, 1, 2, "nccl", 9.0, inside(1, 3))
+    assert got.receivers == {0: inside(0, 0), 1: inside(0, 1), 2: first, 3: inside(1, 3)}
+    assert for_version(got, 7).receivers[1] == CudaIpc("/dev/shm/simplerl-r-slot0-v7-", (1,), 9.0)
+
+
 def test_the_files_of_a_sync_bear_its_version() -> None:
     own = for_version(made(slot(0, 0, 0), slot(1, None, 1, 2)), 7)
     start = "/dev/shm/simplerl-r-slot"
-    assert own.senders[0].shared_memory == SharedMemory(f"{start}0-v7-", (0,), 9.0)
+    assert own.senders[0].local == SharedMemory(f"{start}0-v7-", (0,), 9.0)
     assert own.receivers[0] == SharedMemory(f"{start}0-v7-", (0,), 9.0)
     assert own.receivers[1] == member(1, 2, SharedMemory(f"{start}1-v7-", (2,), 9.0))
 

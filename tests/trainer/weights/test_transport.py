@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.weights import shared_memory, transport
+from simplerl_trainer.weights import handover, shared_memory, transport
 from simplerl_trainer.weights.buckets import Bucket, Parameter, make_buckets
 from simplerl_trainer.weights.receive import receive
 from simplerl_trainer.weights.road import Broadcast, Receiver, Sender, SharedMemory
@@ -35,7 +35,7 @@ PARAMETERS = [
 def road() -> Iterator[SharedMemory]:
     prefix = f"/dev/shm/simplerl-test-{uuid4().hex[:8]}-"
     yield SharedMemory(prefix, (0, 1), 5.0)
-    assert shared_memory.remove(prefix) == 0, "nothing is left"
+    assert handover.remove(prefix) == 0, "nothing is left"
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_sender_is_at_most_two_buckets_ahead_of_a_reader(road: SharedMemory) -
     with ThreadPoolExecutor() as threads:
         sending = threads.submit(send, Sender(None, road), flats(buckets, tensors()))
         time.sleep(0.3)
-        assert len(list(Path("/dev/shm").glob(Path(road.prefix).name + "*"))) == shared_memory.WINDOW
+        assert len(list(Path("/dev/shm").glob(Path(road.prefix).name + "*"))) == handover.WINDOW
         taken(road, buckets)
         sending.result(timeout=20)
 
@@ -149,7 +149,7 @@ def another_size(road: SharedMemory, group: Broadcast) -> None:
     try:
         taken(road, make_buckets(PARAMETERS[:1]))
     finally:
-        shared_memory.remove(road.prefix)
+        handover.remove(road.prefix)
 
 
 @pytest.mark.parametrize(

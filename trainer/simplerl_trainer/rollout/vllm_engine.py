@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import faults, kv_cache, vllm_requests
+from simplerl_trainer.rollout import cuda, faults, kv_cache, vllm_requests
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.road import Receiver
@@ -196,7 +196,7 @@ class VllmEngine:
             torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         import vllm
 
-        # Model Runner V2 is asserted here for CUDA, once the images for it are measured.
+        max_num_seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
         self._llm = vllm.LLMEngine.from_engine_args(
             vllm.EngineArgs(
                 model=setup.model_folder,
@@ -204,17 +204,19 @@ class VllmEngine:
                 dtype="bfloat16" if setup.bf16 else "float32",
                 seed=setup.seed,
                 max_model_len=setup.max_model_len,
-                max_num_seqs=min(setup.max_num_seqs, setup.max_num_batched_tokens),
+                max_num_seqs=max_num_seqs,
                 max_num_batched_tokens=setup.max_num_batched_tokens,
                 enforce_eager=setup.cpu_only,
                 kv_cache_memory_bytes=kv_cache.budget(setup),
                 generation_config="vllm",  # the model folder's generation_config must not reach the sampling
                 logprobs_mode="processed_logprobs",
-                enable_sleep_mode=not setup.cpu_only,
                 worker_extension_cls=_EXTENSION,
                 disable_log_stats=True,
+                **({} if setup.cpu_only else cuda.arguments(max_num_seqs)),
             )
         )
+        if not setup.cpu_only:
+            cuda.check_runner(self._llm)
         return {"vllm": vllm.__version__, "torch": torch.__version__}
 
     def _add(self, calls: Sequence[tuple[str, Any, Any]]) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from simplerl_trainer.weights import shared_memory, transport
+from simplerl_trainer.weights import handover, local, transport
 from simplerl_trainer.weights.buckets import Bucket, Parameter
-from simplerl_trainer.weights.road import Broadcast, Receiver, SharedMemory
+from simplerl_trainer.weights.road import Broadcast, CudaIpc, Receiver, SharedMemory
 
 
 def receive(
@@ -18,11 +18,11 @@ def receive(
     be in a later bucket. Raises TrainerFailure(WeightSyncFailed) where a bucket does not come in time.
     """
     match receiver:
-        case SharedMemory():
+        case SharedMemory() | CudaIpc():
             for number, bucket in enumerate(buckets):
-                yield from split(bucket, shared_memory.read(receiver, number, bucket))
+                yield from split(bucket, local.read(receiver, number, bucket))
         case Broadcast(forward=forward):
-            writer = shared_memory.Writer(forward) if forward else None
+            writer = local.writer(forward) if forward else None
             try:
                 for number, bucket in enumerate(buckets):
                     flat = torch.empty(bucket.numel, dtype=getattr(torch, bucket.dtype), device=device)
@@ -34,7 +34,7 @@ def receive(
                     writer.finish()
             finally:
                 if forward:
-                    shared_memory.remove(forward.prefix)
+                    handover.remove(forward.prefix)
 
 
 def split(bucket: Bucket, flat: torch.Tensor) -> Iterator[tuple[Parameter, torch.Tensor]]:

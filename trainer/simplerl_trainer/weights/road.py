@@ -2,7 +2,8 @@
 
 Weights reach each slot once and fan out inside it:
 
-    SharedMemory   from the slot's own rank, or from its first engine, to the engines of the same pod
+    SharedMemory   from the slot's own rank, or from its first engine, to the engines of the same pod, on CPU
+    CudaIpc        the same on CUDA: buckets do not leave the GPU
     Broadcast      from rank 0 to the first engine of each slot without a rank (gloo on CPU, NCCL on CUDA)
 """
 
@@ -22,6 +23,22 @@ class SharedMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class CudaIpc:
+    """Buckets lie in buffers of the slot's GPU that its sender owns and every engine of the slot opens."""
+
+    prefix: str
+    """Path of the hand-over's files, as SharedMemory's."""
+    readers: tuple[int, ...]
+    """As SharedMemory's."""
+    timeout: float
+    """Seconds to wait for each bucket."""
+
+
+Local = SharedMemory | CudaIpc
+"""How buckets fan out inside a slot."""
+
+
+@dataclass(frozen=True, slots=True)
 class Broadcast:
     """Buckets come by a broadcast from rank 0 in a process group of its own."""
 
@@ -34,11 +51,11 @@ class Broadcast:
     """gloo or nccl."""
     timeout: float
     """Seconds to wait for each bucket and for the group to form."""
-    forward: SharedMemory | None
+    forward: Local | None
     """Where this engine leaves each bucket for the slot's other engines; None where it is alone, and for the sender."""
 
 
-Receiver = SharedMemory | Broadcast
+Receiver = Local | Broadcast
 """How an engine gets its buckets."""
 
 
@@ -48,5 +65,5 @@ class Sender:
 
     broadcast: Broadcast | None
     """Rank 0 where some slots have no rank."""
-    shared_memory: SharedMemory | None
+    local: Local | None
     """A rank whose own slot holds engines."""

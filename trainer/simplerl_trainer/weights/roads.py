@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simplerl_api.plan import Slot
-from simplerl_trainer.weights.road import Broadcast, Receiver, Sender, SharedMemory
+from simplerl_trainer.weights.road import Broadcast, CudaIpc, Local, Receiver, Sender, SharedMemory
 
 FOLDER = "/dev/shm"
 
@@ -39,16 +39,19 @@ def roads(
 
     `run` is unique among the runs that share a machine; `address` and `port` are rank 0's, the port a free one;
     `timeout` is the seconds that one bucket may take; `engines` are those that live, by default all. Weights reach each
-    slot once: from its own rank through shared memory, or by a broadcast to its first engine, which passes them on.
+    slot once: from its own rank, or by a broadcast to its first engine, which passes them on.
     """
     living = {s.index: tuple(e for e in s.engines if engines is None or e in engines) for s in slots}
+    inside = SharedMemory if cpu_only else CudaIpc
+
+    def local(slot: int, readers: tuple[int, ...]) -> Local | None:
+        return inside(prefix(run, slot), readers, timeout) if readers else None
+
     senders = {
-        s.rank: Sender(broadcast=None, shared_memory=_shared(run, s.index, living[s.index], timeout))
-        for s in slots
-        if s.rank is not None
+        s.rank: Sender(broadcast=None, local=local(s.index, living[s.index])) for s in slots if s.rank is not None
     }
     receivers: dict[int, Receiver] = {
-        e: SharedMemory(prefix(run, s.index), (e,), timeout) for s in slots for e in living[s.index]
+        e: inside(prefix(run, s.index), (e,), timeout) for s in slots for e in living[s.index]
     }
     far = [s for s in slots if s.rank is None and living[s.index]]
     if far:
@@ -57,28 +60,24 @@ def roads(
         senders[0] = replace(senders[0], broadcast=group)
         for member, slot in enumerate(far, start=1):
             first, *others = living[slot.index]
-            receivers[first] = replace(group, rank=member, forward=_shared(run, slot.index, tuple(others), timeout))
+            receivers[first] = replace(group, rank=member, forward=local(slot.index, tuple(others)))
     return Roads(senders, receivers)
 
 
 def for_version(all_roads: Roads, version: int) -> Roads:
     """The roads of one sync: its files bear the version, so that none is taken for another sync's."""
 
-    def shared(road: SharedMemory | None) -> SharedMemory | None:
+    def local(road: Local | None) -> Local | None:
         return replace(road, prefix=f"{road.prefix}v{version}-") if road else None
 
     def received(road: Receiver) -> Receiver:
         match road:
-            case SharedMemory(prefix=start):
+            case SharedMemory(prefix=start) | CudaIpc(prefix=start):
                 return replace(road, prefix=f"{start}v{version}-")
             case Broadcast(forward=forward):
-                return replace(road, forward=shared(forward))
+                return replace(road, forward=local(forward))
 
     return Roads(
-        {r: replace(s, shared_memory=shared(s.shared_memory)) for r, s in all_roads.senders.items()},
+        {r: replace(s, local=local(s.local)) for r, s in all_roads.senders.items()},
         {e: received(r) for e, r in all_roads.receivers.items()},
     )
-
-
-def _shared(run: str, slot: int, readers: tuple[int, ...], timeout: float) -> SharedMemory | None:
-    return SharedMemory(prefix(run, slot), readers, timeout) if readers else None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
-from simplerl_trainer.weights import shared_memory, transport
+from simplerl_trainer.weights import handover, local, transport
 from simplerl_trainer.weights.road import Sender
 
 
@@ -14,8 +14,8 @@ def send(sender: Sender, flat_buckets: Iterator[torch.Tensor]) -> None:
     A sender without roads drains `flat_buckets` all the same, since gathering is a collective of all ranks. Raises
     TrainerFailure(WeightSyncFailed) where a peer does not take a bucket in time; nothing is left in /dev/shm then.
     """
-    road = sender.shared_memory
-    writer = shared_memory.Writer(road) if road else None
+    road = sender.local
+    writer = local.writer(road) if road else None
     try:
         for number, flat in enumerate(flat_buckets):
             if writer:
@@ -26,4 +26,4 @@ def send(sender: Sender, flat_buckets: Iterator[torch.Tensor]) -> None:
             writer.finish()
     finally:
         if road:
-            shared_memory.remove(road.prefix)
+            handover.remove(road.prefix)

@@ -1,0 +1,150 @@
+"""One rank on CUDA: what it computes depends neither on packing nor on the ZeRO stage.
+
+bfloat16 with FlashAttention 2, whose backward pass adds in an order of its own: gradients of the same step differ from
+run to run, so that norms are compared to a hundredth, and log-probabilities to the rounding of bfloat16.
+"""
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.gpu.running import VOCABULARY
+from transformers import Qwen2ForCausalLM
+
+from simplerl_api.spec.algorithm import Algorithm
+from simplerl_api.spec.training import Precision, Training, ZeroStage
+from simplerl_trainer.policy.protocol import RankSetup, RankWork, Trajectory
+from simplerl_trainer.policy.rank import Rank
+from simplerl_trainer.policy.step_plan import make_step_plan
+from simplerl_trainer.weights.buckets import make_buckets
+
+LOGPROB_MAX, LOGPROB_MEAN = 0.25, 0.02
+"""Nats between a packed row in bfloat16 and a single row in float32."""
+NORM = 1e-2
+"""Relative difference of gradient norms."""
+
+
+@pytest.fixture(scope="module")
+def setup(qwen2: Callable[..., Path]) -> RankSetup:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    return RankSetup(
+        rank=0,
+        world_size=1,
+        master_address="127.0.0.1",
+        master_port=port,
+        model_folder=str(qwen2(tied=True)),
+        algorithm=Algorithm.model_validate({"kl": {"coefficient": 0.1}}),
+        training=Training.model_validate(
+            {"steps": 4, "actor": {"learningRate": 1e-3}, "critic": {"learningRate": 1e-3}}
+        ),
+        zero_stage=ZeroStage.OPTIMIZER,
+        precision=Precision.BF16,
+        temperature=0.8,
+        total_optimizer_steps=8,
+        max_tokens=256,
+        cpu_only=False,
+        timeout=60.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def trajectories() -> Sequence[Trajectory]:
+    made = torch.Generator().manual_seed(3)
+
+    def ids(count: int) -> tuple[int, ...]:
+        return tuple(torch.randint(2, VOCABULARY, (count,), generator=made).tolist())
+
+    lengths = [(5 + 3 * (i % 7), 1 + 13 * i % 150) for i in range(32)]
+    return [Trajectory(i, ids(p), ids(r), float(i % 3), None) for i, (p, r) in enumerate(lengths)]
+
+
+def work(trajectories: Sequence[Trajectory], max_tokens: int) -> RankWork:
+    by_id = {t.sample_id: t for t in trajectories}
+    lengths = {i: len(t.prompt_ids) + len(t.response_ids) for i, t in by_id.items()}
+    plan = make_step_plan(lengths, ranks=1, train_batch_size=16, max_tokens=max_tokens, seed=1)
+    return RankWork([[[by_id[i] for i in pack] for pack in batch[0]] for batch in plan])
+
+
+def step(setup: RankSetup, trajectories: Sequence[Trajectory], max_tokens: int) -> dict[str, float]:
+    """The metrics of a whole step, with the second optimizer step's under `second.`."""
+    rank = Rank()
+    rank.start(setup)
+    found = dict(rank.annotate(work(trajectories, max_tokens)).metrics)
+    first, second = (rank.update(batch, 0) for batch in (0, 1))
+    assert not first.skipped
+    assert not second.skipped
+    assert first.metrics["ratio_first_deviation"] == 0
+    return found | first.metrics | {f"second.{k}": v for k, v in second.metrics.items()}
+
+
+@pytest.fixture(scope="module")
+def reference(setup: RankSetup, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Plain data parallelism, everything in one pack."""
+    return step(replace(setup, zero_stage=ZeroStage.REPLICATED), trajectories, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("stage", "max_tokens"),
+    [
+        pytest.param(ZeroStage.REPLICATED, 300, id="stage 0, small packs"),
+        pytest.param(ZeroStage.OPTIMIZER, 100_000, id="stage 1, one pack"),
+        pytest.param(ZeroStage.OPTIMIZER, 300, id="stage 1, small packs"),
+        pytest.param(ZeroStage.GRADIENTS, 300, id="stage 2, small packs"),
+        pytest.param(ZeroStage.PARAMETERS, 100_000, id="stage 3, one pack"),
+        pytest.param(ZeroStage.PARAMETERS, 300, id="stage 3, small packs"),
+    ],
+)
+def test_a_step_does_not_depend_on_packing_or_stage(
+    stage: ZeroStage,
+    max_tokens: int,
+    setup: RankSetup,
+    trajectories: Sequence[Trajectory],
+    reference: dict[str, float],
+) -> None:
+    found = step(replace(setup, zero_stage=stage), trajectories, max_tokens)
+    for name in ("actor_grad_norm", "critic_grad_norm", "second.actor_grad_norm", "second.critic_grad_norm"):
+        assert found[name] == pytest.approx(reference[name], rel=NORM), name
+    for name in ("entropy", "value_loss", "return_mean"):
+        assert found[name] == pytest.approx(reference[name], rel=NORM), name
+    assert found["policy_loss"] == pytest.approx(reference["policy_loss"], abs=1e-3)
+
+
+def test_packed_log_probabilities_are_those_of_single_rows_in_float32(
+    setup: RankSetup, trajectories: Sequence[Trajectory]
+) -> None:
+    model = Qwen2ForCausalLM.from_pretrained(setup.model_folder, dtype=torch.float32).cuda()
+    single = []
+    for t in trajectories:
+        ids = torch.tensor([*t.prompt_ids, *t.response_ids], device="cuda")
+        with torch.no_grad():
+            logits = model(ids[None]).logits[0, len(t.prompt_ids) - 1 : -1] / setup.temperature
+        logprobs = logits.log_softmax(-1).gather(-1, ids[len(t.prompt_ids) :, None])[:, 0]
+        single.append(replace(t, logprobs=tuple(logprobs.tolist())))
+    rank = Rank()
+    rank.start(setup)
+    metrics = rank.annotate(work(single, 2_000)).metrics
+    assert metrics["mismatch_mean"] < LOGPROB_MEAN
+    assert metrics["mismatch_max"] < LOGPROB_MAX
+
+
+@pytest.mark.parametrize("stage", [ZeroStage.REPLICATED, ZeroStage.OPTIMIZER, ZeroStage.PARAMETERS])
+def test_offload_and_reload_leave_the_weights_as_they_are_and_little_on_the_gpu(
+    stage: ZeroStage, setup: RankSetup, trajectories: Sequence[Trajectory]
+) -> None:
+    rank = Rank()
+    rank.start(replace(setup, zero_stage=stage))
+    buckets = make_buckets(rank.parameters())
+    before = [flat.clone() for flat in rank.gather(buckets)]
+    metrics = rank.annotate(work(trajectories, 2_000)).metrics
+    for _ in range(2):
+        rank.offload()
+        rank.reload()
+    assert all(torch.equal(a, b) for a, b in zip(before, rank.gather(buckets), strict=True))
+    again = rank.annotate(work(trajectories, 2_000)).metrics
+    assert again["entropy"] == metrics["entropy"]
+    assert not rank.update(0, 0).skipped
