@@ -1,14 +1,18 @@
 """`simplerl`: the same YAML, without Kubernetes."""
 
 import asyncio
+import json
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from simplerl_api import overrides, validation, yaml12
+from simplerl_api.spec.job import SimpleRLJob
+from simplerl_api.spec.rewards import MathReward, Reward
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
@@ -18,15 +22,17 @@ Settings = Annotated[
 ]
 
 
+class Format(StrEnum):
+    """How something is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 @app.command()
 def validate(file: File, settings: Settings = []) -> None:  # noqa: B006 (typer reads the default)
     """Say what the cluster would say of a job's file."""
-    document = _document(file, settings)
-    faults = validation.faults(document)
-    for fault in faults:
-        typer.echo(f"{file}: {fault}", err=True)
-    if faults:
-        raise typer.Exit(1)
+    _valid(file, settings)
     typer.echo(f"{file}: valid")
 
 
@@ -47,6 +53,57 @@ def train(
             typer.echo(f"{file}: {fault}", err=True)
         raise typer.Exit(1) from e
     raise typer.Exit(asyncio.run(driver.drive(run, token=None, address=address, local=True)))
+
+
+@app.command()
+def grade(
+    responses: Annotated[
+        Path, typer.Argument(help="JSON Lines with response and answer on each.", exists=True, dir_okay=False)
+    ],
+    rewards: Annotated[
+        Path | None, typer.Option(help="A SimpleRLJob whose rewards judge.", exists=True, dir_okay=False)
+    ] = None,
+    math: Annotated[bool, typer.Option("--math", help="Judge by the math reward, right 1 and wrong 0.")] = False,
+    settings: Settings = [],  # noqa: B006 (typer reads the default)
+    output: Annotated[Format, typer.Option("-o", "--output", help="A table, or JSON Lines.")] = Format.TABLE,
+) -> None:
+    """Score responses as a run would. Exits with 3 where some could not be judged, with 1 where nothing could be."""
+    from rich.console import Console
+
+    from simplerl_api.failures import TrainerFailure
+    from simplerl_trainer import grades
+    from simplerl_trainer.rewards import grade as grading
+
+    if (rewards is None) != math:
+        raise typer.BadParameter("give exactly one of --rewards JOB.yaml and --math")
+    if rewards is None:
+        judges, gym = [Reward(name="math", math=MathReward())], None
+    else:
+        spec = _valid(rewards, settings).spec
+        judges, gym = spec.rewards, spec.data.train.reasoning_gym
+    try:
+        graded = asyncio.run(grading.grade(responses, judges, gym))
+    except TrainerFailure as e:
+        typer.echo(str(e), err=True)
+        raise typer.Exit(1) from e
+    if output is Format.JSON:
+        for line in graded:
+            typer.echo(json.dumps(line.document()))
+        typer.echo(json.dumps({"summary": grading.summary(graded)}))
+    else:
+        grades.show(graded, Console(highlight=False))
+    raise typer.Exit(0 if all(g.judged for g in graded) else 3)
+
+
+def _valid(file: Path, settings: list[str]) -> SimpleRLJob:
+    """The job in a file; ends with its faults where the cluster would refuse it."""
+    document = _document(file, settings)
+    faults = validation.faults(document)
+    for fault in faults:
+        typer.echo(f"{file}: {fault}", err=True)
+    if faults:
+        raise typer.Exit(1)
+    return validation.parse(document)
 
 
 def _document(file: Path, settings: list[str]) -> dict[str, object]:

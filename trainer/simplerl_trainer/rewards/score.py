@@ -39,17 +39,19 @@ class Scorer:
     def __init__(
         self,
         rewards: Sequence[Reward],
-        model_folder: str,
+        model_folder: str | None,
         processes: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`model_folder` holds the tokenizer; `processes` are those of each reward. Absent: half the CPUs, shared out
-        among the rewards, at least 2 and at most 8. `environment` holds the services' tokens; absent: the process's."""
+        """`model_folder` holds the tokenizer; None where all cases are texts. `processes` are those of each reward;
+        absent: half the CPUs, shared out among the rewards, at least 2 and at most 8. `environment` holds the services'
+        tokens; absent: the process's."""
         self._rewards = tuple(rewards)
-        self._texts = _Texts(f"{model_folder}/tokenizer.json")
+        tokenizer_file = "" if model_folder is None else f"{model_folder}/tokenizer.json"
+        self._texts = _Texts(tokenizer_file)
         count = processes or _default_processes(len(self._rewards))
         self._judges = [
-            _judge(reward, f"rewards[{i}]", i, f"{model_folder}/tokenizer.json", count, environment or os.environ)
+            _judge(reward, f"rewards[{i}]", i, tokenizer_file, count, environment or os.environ)
             for i, reward in enumerate(self._rewards)
         ]
 

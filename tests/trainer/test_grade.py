@@ -1,0 +1,109 @@
+"""`simplerl grade`: verdicts, the summary and exit codes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from simplerl_trainer.cli import app
+
+TINY = Path(__file__).parents[2] / "examples/tiny.yaml"
+LINES = [
+    {"response": "so it is \\boxed{\\frac{1}{2}}", "answer": "0.5"},
+    {"response": "\\boxed{3}", "answer": 4},
+    {"response": "I do not know", "answer": "4"},
+]
+PYTHON = """
+def score(*, response, answer, record, truncated):
+    if response == "raise":
+        raise ValueError("no such response")
+    return float(record["bonus"]) + len(response) - 10 * truncated
+"""
+
+
+def grade(file: Path, *words: str | Path) -> tuple[int, list[dict[str, Any]]]:
+    result = CliRunner().invoke(app, ["grade", str(file), "-o", "json", *map(str, words)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def written(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    file = folder / "responses.jsonl"
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def test_each_line_has_a_verdict_and_all_have_a_summary(tmp_path: Path) -> None:
+    code, (first, second, third, last) = grade(written(tmp_path, LINES), "--math")
+    assert code == 0
+    assert (first["line"], first["score"], first["verdict"]) == (1, 1.0, "equal")
+    assert (second["score"], second["verdict"], second["extracted"]) == (0.0, "different", "3")
+    assert (third["line"], third["score"], third["verdict"]) == (3, 0.0, "no_answer")
+    assert last["summary"] == {
+        "lines": 3,
+        "score": pytest.approx(1 / 3),
+        "accuracy": pytest.approx(1 / 3),
+        "verdicts": {"equal": 1, "different": 1, "no_answer": 1},
+        "notJudged": 0,
+    }
+
+
+def test_the_rewards_of_a_job_judge_with_their_weights(tmp_path: Path) -> None:
+    (tmp_path / "score.py").write_text(PYTHON)
+    rewards = f"rewards=[{{name: a, weight: 2, math: {{}}}}, {{name: b, python: {{file: {tmp_path}/score.py}}}}]"
+    rows = [
+        {"response": "\\boxed{4}", "answer": "4", "bonus": 1},
+        {"response": "raise", "answer": "4", "bonus": 1},
+        {"response": "\\boxed{4}", "answer": "4", "bonus": 1, "finish": "Length"},
+    ]
+    code, lines = grade(written(tmp_path, rows), "--rewards", TINY, "--set", rewards)
+    assert code == 3, "one could not be judged"
+    assert [line["score"] for line in lines[:3]] == [2 * 1 + 10, 0, 2 * 1 + 10 - 10]
+    assert lines[1]["rewards"] == {"a": 0.0, "b": 0.0}
+    assert "ValueError: no such response" in lines[1]["why"]
+    assert lines[3]["summary"]["notJudged"] == 1
+
+
+def test_the_samples_of_a_run_can_be_graded_again(tmp_path: Path) -> None:
+    row = {"id": 0, "question": "Calculate 1 + 2.", "answer": "3", "response": "3", "tokens": 2, "finish": "Stop",
+           "score": 1.0, "verdict": "equal", "extracted": "3", "why": "", "rewards": {"sum": 1.0}}  # fmt: skip
+    code, lines = grade(written(tmp_path, [row]), "--rewards", TINY)
+    assert code == 0
+    assert {k: lines[0][k] for k in ("score", "verdict", "extracted", "rewards")} == {
+        k: row[k] for k in ("score", "verdict", "extracted", "rewards")
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param("", "holds no line: give an object with response and answer on each", id="an empty file"),
+        pytest.param('{"response": "3"', "line 1 is not JSON in UTF-8", id="half a line"),
+        pytest.param("[1]", "line 1 is not an object: give one with response and answer", id="a list"),
+        pytest.param('{"answer": "3"}', "line 1 holds null under response: give a text", id="no response"),
+        pytest.param('\n{"response": "3", "answer": ["3"]}', 'line 2 holds ["3"] under answer: give a', id="a list"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_graded_exits_with_1_and_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+    file = tmp_path / "responses.jsonl"
+    file.write_text(content)
+    result = CliRunner().invoke(app, ["grade", str(file), "--math"])
+    assert result.exit_code == 1
+    assert result.output.startswith(f"{file} {sentence}")
+
+
+@pytest.mark.parametrize("words", [[], ["--math", "--rewards", str(TINY)]], ids=["no judge", "two judges"])
+def test_exactly_one_judge_is_given(tmp_path: Path, words: list[str]) -> None:
+    result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), *words])
+    assert result.exit_code == 2
+    assert "give exactly one of --rewards JOB.yaml and --math" in " ".join(result.output.replace("│", " ").split())
+
+
+def test_people_see_a_table_and_a_line_of_sums(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), "--math"], env={"COLUMNS": "120"})
+    assert result.exit_code == 0
+    assert "3 lines: accuracy 0.3333, mean score 0.3333 (1 equal, 1 different, 1 no_answer)" in result.output
+    assert "no_answer" in result.output.splitlines()[5]
