@@ -28,6 +28,8 @@ class FailureReason(StrEnum):
     """A part of the run did not answer in time; the message names it."""
     INTERNAL = "InternalError"
     """A fault of the trainer; the log's last lines tell more."""
+    SUPERSEDED = "Superseded"
+    """A newer attempt writes into the run's folder; this one has stopped so as not to disturb it."""
 
 
 EXIT_CODES: dict[FailureReason, int] = {reason: 10 + n for n, reason in enumerate(FailureReason)}

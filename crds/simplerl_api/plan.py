@@ -138,6 +138,7 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
     engines = _engines(spec, gpus - ranks if disaggregated else gpus, shared=disaggregated is None)
     optimizer_steps = _optimizer_steps(spec, ranks)
     _check_micro_batch(spec)
+    _check_best(spec)
     nodes = max(1, gpus // per_node)
     worker_gpus = min(gpus, per_node)
     return Plan(
@@ -216,6 +217,13 @@ def _check_micro_batch(spec: Spec) -> None:
             f"of data.maxPromptTokens {spec.data.max_prompt_tokens} + rollout.sampling.maxNewTokens "
             f"{spec.rollout.sampling.max_new_tokens}: use at least {longest}"
         )
+
+
+def _check_best(spec: Spec) -> None:
+    best, datasets = spec.checkpoint.best, [d.name for d in spec.evaluation.datasets] if spec.evaluation else []
+    if best is not None and best not in datasets:
+        offered = f"use one of {', '.join(datasets)}" if datasets else "give evaluation.datasets, or leave it out"
+        raise PlanError(f"checkpoint.best is {best}, which is no evaluation data set: {offered}")
 
 
 def _zero_stage(spec: Spec, ranks: int) -> ZeroStage:

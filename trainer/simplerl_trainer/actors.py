@@ -3,9 +3,10 @@
 The rooms are imported inside the actor's own process, so that the driver needs neither vllm nor deepspeed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, Update
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.weights.buckets import Bucket, Parameter
@@ -45,14 +46,14 @@ class RankActor:
     def reload(self) -> None:
         self._rank.reload()
 
-    def save(self, folder: str, step: int) -> list[str]:
-        return self._rank.save(folder, step)
+    def save(self, folder: str) -> dict[str, File]:
+        return self._rank.save(folder)
 
     def load(self, folder: str) -> None:
         self._rank.load(folder)
 
-    def export(self, folder: str) -> None:
-        self._rank.export(folder)
+    def export(self, folder: str, notes: Mapping[str, str]) -> None:
+        self._rank.export(folder, notes)
 
     def ping(self) -> bool:
         return self._rank.ping()

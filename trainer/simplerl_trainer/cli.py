@@ -13,6 +13,7 @@ import typer
 from simplerl_api import overrides, validation, yaml12
 from simplerl_api.spec.job import SimpleRLJob
 from simplerl_api.spec.rewards import MathReward, Reward
+from simplerl_trainer import export
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
@@ -104,6 +105,9 @@ def _valid(file: Path, settings: list[str]) -> SimpleRLJob:
     if faults:
         raise typer.Exit(1)
     return validation.parse(document)
+
+
+app.command()(export.export)
 
 
 def _document(file: Path, settings: list[str]) -> dict[str, object]:

@@ -182,7 +182,7 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
     return Fleet(
         run=run,
         ranks=ranks,
-        pool=Pool(engines, spec.rollout.max_num_seqs, stall),
+        pool=Pool(engines, spec.rollout.max_num_seqs, stall, deterministic=spec.training.deterministic),
         buckets=make_buckets(parameters),
         root=root,
         address=addresses[slots[0].node],
@@ -247,6 +247,7 @@ def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int
         gpu_memory_share=spec.rollout.gpu_memory_utilization / len(slot.engines),
         stop_token_ids=tuple(stop_token_ids),
         seed=spec.training.seed,
+        deterministic=spec.training.deterministic,
     )
 
 

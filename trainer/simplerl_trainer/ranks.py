@@ -5,6 +5,7 @@ from typing import Any
 
 from simplerl_api.failures import FailureReason
 from simplerl_trainer import answers
+from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, StepPlan, Trajectory, Update
 
 STARTUP_SECONDS = 900.0
@@ -51,17 +52,18 @@ class Ranks:
         """Takes GPU memory back."""
         await self._all("taking GPU memory", "reload")
 
-    async def save(self, folder: str, step: int) -> list[str]:
-        """Writes the ranks' part of a checkpoint; returns the names of its files."""
-        return [name for names in await self._all(f"saving {folder}", "save", folder, step) for name in names]
+    async def save(self, folder: str) -> dict[str, File]:
+        """Writes the ranks' part of a checkpoint; returns its files once they are on disk."""
+        written: list[dict[str, File]] = await self._all(f"saving {folder}", "save", folder)
+        return {name: file for files in written for name, file in files.items()}
 
     async def load(self, folder: str) -> None:
         """Takes up the state of a checkpoint."""
         await self._all(f"loading {folder}", "load", folder)
 
-    async def export(self, folder: str) -> None:
-        """Writes the policy as a Hugging Face folder."""
-        await self._all(f"exporting to {folder}", "export", folder)
+    async def export(self, folder: str, notes: Mapping[str, str]) -> None:
+        """Writes the policy as a Hugging Face folder, with `notes` in it: texts by their file's name."""
+        await self._all(f"exporting to {folder}", "export", folder, notes)
 
     async def _all(self, doing: str, method: str, *args: Any) -> list[Any]:
         calls = {f"rank {r}": getattr(a, method).remote(*args) for r, a in enumerate(self.actors)}

@@ -19,7 +19,9 @@ from simplerl_api.spec.rollout import Overlap
 from simplerl_trainer import fingerprints, fleet, inputs, metrics
 from simplerl_trainer.ahead import Ahead
 from simplerl_trainer.batch import Batch, Drawer
-from simplerl_trainer.checkpoints import store
+from simplerl_trainer.checkpoints import best, store, swap
+from simplerl_trainer.checkpoints.fence import Fence
+from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.clock import Clock
 from simplerl_trainer.data import cursor
 from simplerl_trainer.data.cursor import Cursor
@@ -50,6 +52,7 @@ class Session:
     cursor: Cursor
     reporter: Reporter
     log: Log
+    fence: Fence
     steps_done: int = 0
     """Steps that were done when the attempt began."""
     weights_version: int = 0
@@ -123,6 +126,7 @@ class Session:
             max_new_tokens=spec.max_new_tokens or self.run.spec.rollout.sampling.max_new_tokens,
             samples=spec.samples,
         )
+        accuracies: dict[str, float] = {}
         for name, prompts in self.inputs.evaluations.items():
             self.reporter.activity("evaluate")
             result = await evaluation.evaluate(
@@ -135,6 +139,8 @@ class Session:
                 "evaluated", step=step, dataset=name, accuracy=result.accuracy, answers=len(result.scored),
                 truncated=result.truncated, no_answer=result.no_answer,
             )  # fmt: skip
+            accuracies[name] = result.accuracy
+        await self.keep_best(step, accuracies)
 
     async def record_step(
         self, clock: Clock, batch: Batch, annotation: Annotation | None, updates: Sequence[Update]
@@ -145,8 +151,10 @@ class Session:
         tokens = sum(len(s.prompt.token_ids) + len(s.response_ids) for s in samples)
         figures |= {"samples_per_second": len(samples) / clock.total, "tokens_per_second": tokens / clock.total}
         seconds = {k: round(v, 3) for k, v in clock.seconds.items()} | {"total": round(clock.total, 3)}
+        await asyncio.to_thread(self.fence.check)
         await self._write_samples(f"step-{step:06}", batch.drawn)
-        files.add_step(self.output, step, figures, seconds)
+        with writing(f"the metrics of step {step} could not be written", self.output):
+            files.add_step(self.output, step, figures, seconds)
         self.reporter.step(step, figures, seconds, clock.total)
         self.trackers.step(step, figures, seconds)
         self.log.step(step, self.run.spec.training.steps, figures, seconds, self.reporter.document().eta_seconds)
@@ -161,36 +169,68 @@ class Session:
         """Saves the state after a step; older checkpoints go once it is complete."""
         self.reporter.activity("checkpoint")
         root = self.output / CHECKPOINTS
-        folder = await asyncio.to_thread(store.begin, root, step)
-        names = await self.ranks.save(str(folder), step)
-        state = {
+        await asyncio.to_thread(self.fence.check)
+        folder = await asyncio.to_thread(store.begin, root, step, self.run.attempt)
+        try:
+            files = await self.ranks.save(str(folder))
+            await asyncio.to_thread(self.fence.check)
+            saved = await asyncio.to_thread(store.finish, folder, step, files, self.state())
+        except TrainerFailure:
+            await asyncio.to_thread(store.abandon, folder)
+            raise
+        with writing(f"old checkpoints below {root} cannot be removed", root):
+            await asyncio.to_thread(store.prune, root, self.run.spec.checkpoint.keep, step)
+        self.reporter.checkpoint(step, str(saved.folder))
+        self.log.info("checkpoint complete", step=step, folder=str(saved.folder))
+
+    def state(self) -> dict[str, Any]:
+        """The driver's part of a checkpoint, as plain data; `restore` takes it up."""
+        return {
             "cursor": self.cursor.document(),
             "evaluations": [e.document() for e in self.reporter.document().evaluations],
             "trackers": self.trackers.ids,
         }
-        await asyncio.to_thread(store.finish, folder, step, names, state)
-        await asyncio.to_thread(store.prune, root, self.run.spec.checkpoint.keep, step)
-        self.reporter.checkpoint(step, str(folder))
-        self.log.info("checkpoint complete", step=step, folder=str(folder))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on where the driver's part of a checkpoint stands."""
+        self.cursor = cursor.restore(state["cursor"], self.cursor.seed, self.cursor.size)
+        self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
 
     async def export(self) -> None:
         """Leaves the trained policy in the run's folder, as a plain Hugging Face folder."""
         if self.run.plan.durable:
             self.reporter.activity("export")
             folder = self.output / MODEL
-            await self.ranks.export(str(folder))
+            await asyncio.to_thread(self.fence.check)
+            await self.ranks.export(str(folder), {})
             self.reporter.model(str(folder))
+
+    async def keep_best(self, step: int, accuracies: Mapping[str, float]) -> None:
+        """Exports the policy where the evaluation that `checkpoint.best` names is the best so far."""
+        if not (self.run.plan.durable and accuracies):
+            return
+        dataset = self.run.spec.checkpoint.best or next(iter(accuracies))
+        folder, new = self.output / best.FOLDER, best.Best(step, dataset, accuracies[dataset])
+        with writing(f"the best model {folder} cannot be compared", self.output):
+            swap.repair(folder)
+            old = best.read(folder)
+        if best.beats(new, old):
+            self.reporter.activity("export")
+            await asyncio.to_thread(self.fence.check)
+            await self.ranks.export(str(folder), {best.FILE: new.to_json()})
+            self.log.info("best model so far", step=step, dataset=dataset, accuracy=new.accuracy, folder=str(folder))
 
     async def resume(self) -> None:
         """Takes up the newest complete checkpoint, where there is one."""
-        newest = await asyncio.to_thread(store.newest, self.output / CHECKPOINTS)
+        newest, skipped = await asyncio.to_thread(store.newest, self.output / CHECKPOINTS)
+        for unsound in skipped:
+            self.log.warning("checkpoint skipped", checkpoint=unsound.name, why=unsound.why)
         tracker_ids: Mapping[str, str] = {}
         if newest is not None:
-            state = store.state_of(newest)
-            tracker_ids = state.get("trackers", {})
             await self.ranks.load(str(newest.folder))
-            self.cursor = cursor.restore(state["cursor"], self.cursor.seed, self.cursor.size)
-            self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
+            state = store.state_of(newest)
+            self.restore(state)
+            tracker_ids = state["trackers"]
             self.reporter.checkpoint(newest.step, str(newest.folder))
             self.steps_done = newest.step
             self.log.info("resumed", step=newest.step, folder=str(newest.folder))
@@ -201,12 +241,15 @@ class Session:
 
     async def _write_samples(self, name: str, scored: Sequence[Scored]) -> None:
         texts = await asyncio.to_thread(self.inputs.texts, [s.sample for s in scored])
-        await asyncio.to_thread(files.write_samples, self.output, name, scored, texts)
+        with writing(f"the samples of {name} could not be written", self.output):
+            await asyncio.to_thread(files.write_samples, self.output, name, scored, texts)
 
 
 @asynccontextmanager
 async def open_session(run: Run, reporter: Reporter, log: Log, address: str | None) -> AsyncIterator[Session]:
     """Starts the run's processes (on the Ray cluster at `address`, or on one of our own) and ends them."""
+    fence = Fence(Path(run.output), run.attempt)
+    fence.claim()
     # all that can be wrong with rewards, data and model is said before GPUs are taken
     reporter.activity("inputs")
     await rewards.check(run.spec.rewards)
@@ -228,7 +271,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
-            session = Session(run, made, started, scorer, start, reporter, log)
+            session = Session(run, made, started, scorer, start, reporter, log, fence)
             await session.resume()
             await session.trackers.open()
             # also proves the roads before the first rollout

@@ -15,3 +15,6 @@ class Checkpoint(Struct):
     """A checkpoint after every so many steps, and after the last."""
     keep: int = Field(default=3, ge=1, le=1000)
     """Newest checkpoints that are kept; older ones are removed after a newer one is complete."""
+    best: Text | None = None
+    """Name of the evaluation data set whose best accuracy leaves the exported folder `best-model/` with `best.json`
+    {step, dataset, accuracy} in it. Absent: the first of evaluation.datasets."""

@@ -57,6 +57,11 @@ class Spec(Struct):
             "a task reward judges only reasoning-gym's own questions: data.train and evaluation.datasets must be"
             " reasoningGym",
         ),
+        (
+            "!has(self.checkpoint) || !has(self.checkpoint.best)"
+            " || (has(self.evaluation) && self.evaluation.datasets.exists(d, d.name == self.checkpoint.best))",
+            "checkpoint.best must be the name of one of evaluation.datasets",
+        ),
     )
 
     model: Model

@@ -93,3 +93,7 @@ class Training(Struct):
     """Optimizer of the critic."""
     seed: int = Field(default=42, ge=0, le=2**31 - 1)
     """Seed of the data's order, the sampling and the critic's head."""
+    deterministic: bool = False
+    """The same seed gives the same run, and a resumed run goes on as the one that was not interrupted: bitwise on CPUs
+    of one kind, but for times. Requests go to fixed engines in a fixed order, without prefix caching, so that rollouts
+    are slower. GPU runs are made alike as far as their kernels allow, which is not bitwise."""

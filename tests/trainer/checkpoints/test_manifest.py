@@ -1,28 +1,32 @@
 """What makes a checkpoint complete."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from simplerl_trainer.checkpoints import manifest
-from simplerl_trainer.checkpoints.manifest import Incomplete
+from simplerl_trainer.checkpoints.manifest import File, Incomplete
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "step-000002"
     (folder / "actor").mkdir(parents=True)
-    (folder / "actor" / "rank0.pt").write_bytes(b"weights")
+    (folder / "actor" / "rank0").write_bytes(b"weights")
     (folder / "driver.json").write_text("{}")
     return folder
 
 
+def files(folder: Path) -> dict[str, File]:
+    return {name: manifest.settled(folder / name) for name in ("actor/rank0", "driver.json")}
+
+
 def test_a_complete_checkpoint_reads_back(folder: Path) -> None:
-    written = manifest.complete(folder, 2, ["actor/rank0.pt", "driver.json"])
+    written = manifest.complete(folder, 2, files(folder))
     assert manifest.verify(folder) == written == manifest.read(folder)
     assert written.step == 2
-    assert written.files["actor/rank0.pt"].size == 7
+    assert written.files["actor/rank0"].size == 7
     assert manifest.from_json(written.to_json()) == written
     assert sorted(p.name for p in folder.iterdir()) == ["actor", "driver.json", "manifest.json"]
 
@@ -34,31 +38,36 @@ def test_a_complete_checkpoint_reads_back(folder: Path) -> None:
         pytest.param(lambda f: (f / "manifest.json").write_text("{"), "cannot be read", id="half a manifest"),
         pytest.param(lambda f: (f / "manifest.json").write_text("[]"), "cannot be read", id="another document"),
         pytest.param(
-            lambda f: (f / "manifest.json").write_text('{"format": 9}'), "has format 9", id="a manifest of the future"
+            lambda f: (f / "manifest.json").write_text('{"format": 1}'), "has format 1", id="a manifest of another time"
         ),
-        pytest.param(lambda f: (f / "actor/rank0.pt").unlink(), "rank0.pt is missing", id="a file is gone"),
-        pytest.param(lambda f: (f / "actor/rank0.pt").write_bytes(b"wei"), "has 3 bytes instead of 7", id="cut short"),
+        pytest.param(lambda f: (f / "actor/rank0").unlink(), "actor/rank0 is missing", id="a file is gone"),
+        pytest.param(lambda f: (f / "actor/rank0").write_bytes(b"wei"), "has 3 bytes instead of 7", id="cut short"),
         pytest.param(
-            lambda f: (f / "actor/rank0.pt").write_bytes(b"Weights"), "another checksum", id="one byte differs"
+            lambda f: (f / "actor/rank0").write_bytes(b"Weights"), "actor/rank0 has another checksum", id="one byte"
         ),
     ],
 )
 def test_damage_is_named(folder: Path, damage: Callable[[Path], object], sentence: str) -> None:
-    manifest.complete(folder, 2, ["actor/rank0.pt", "driver.json"])
+    manifest.complete(folder, 2, files(folder))
     damage(folder)
     with pytest.raises(Incomplete, match=sentence):
         manifest.verify(folder)
 
 
 @pytest.mark.parametrize(
-    ("names", "sentence"),
+    ("change", "sentence"),
     [
-        pytest.param(["actor/rank0.pt", "driver.json", "actor/rank1.pt"], r"rank1\.pt was not written", id="missing"),
-        pytest.param(["driver.json"], r"rank0\.pt belongs to no part", id="a file that nobody named"),
-        pytest.param(["../other", "driver.json"], "does not lie in", id="a file outside"),
+        pytest.param({"actor/rank1": File(7, "0")}, "actor/rank1 was not written", id="a file is missing"),
+        pytest.param({"actor/rank0": File(9, "0")}, "has 7 bytes instead of 9", id="a file lost its end"),
+        pytest.param({"actor/rank0": None}, "rank0 belongs to no part", id="a file that nobody named"),
+        pytest.param({"../other": File(0, "0")}, "does not lie in", id="a file outside"),
+        pytest.param({"/other": File(0, "0")}, "does not lie in", id="a file elsewhere"),
     ],
 )
-def test_an_unsound_checkpoint_does_not_become_complete(folder: Path, names: list[str], sentence: str) -> None:
+def test_an_unsound_checkpoint_does_not_become_complete(
+    folder: Path, change: Mapping[str, File | None], sentence: str
+) -> None:
+    named = {name: file for name, file in (files(folder) | dict(change)).items() if file is not None}
     with pytest.raises(Incomplete, match=sentence):
-        manifest.complete(folder, 2, names)
+        manifest.complete(folder, 2, named)
     assert not (folder / "manifest.json").exists()

@@ -114,10 +114,11 @@ class Process:
         before = self.weights(rank)
         first = rank.annotate(self.work()).metrics
         updates = [rank.update(b, 0) for b in (0, 1)]
-        files = rank.save(str(folder), 1)
+        folder.mkdir(exist_ok=True)
+        files = rank.save(str(folder))
         torch.distributed.barrier()
         after = self.weights(rank)
-        rank.export(str(folder) + "-model")
+        rank.export(str(folder) + "-model", {})
         second = rank.annotate(self.work()).metrics
         more = [rank.update(0, 0), rank.update(0, 1)]
         again = self.start(model, stage, **changes)
@@ -151,10 +152,10 @@ class Process:
         return {"before": before, "bad": bad, "between": between, "good": good, "after": self.weights(rank)}
 
     def refused(self) -> str:
-        """What a rank says of a checkpoint of another stage."""
+        """What a rank says of a checkpoint of another model."""
         folder = self.folder / f"checkpoint-qwen2-tied-{self.ranks}-3-FP32"
         try:
-            self.start("qwen2-tied", 1).load(str(folder))
+            self.start("qwen3-tied", 1).load(str(folder))
         except TrainerFailure as e:
             return e.message
         return "it was loaded"

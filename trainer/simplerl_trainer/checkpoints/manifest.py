@@ -3,12 +3,16 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 NAME = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+"""2: weights and optimizer states are the same for any number of ranks and any ZeRO stage (shards.py)."""
+_READERS = 8
+"""Files that are compared at once."""
 
 
 class Incomplete(Exception):
@@ -51,25 +55,32 @@ def from_json(text: str) -> Manifest:
         raise Incomplete(f"{NAME} cannot be read: {e!r}") from e
 
 
-def complete(folder: Path, step: int, names: Iterable[str]) -> Manifest:
-    """Makes the checkpoint in `folder` complete: every file on disk for good, then the manifest, at once.
+def complete(folder: Path, step: int, files: Mapping[str, File]) -> Manifest:
+    """Writes the manifest of the checkpoint in `folder`, at once and for good.
 
-    `names` are all its files, relative to `folder`. Raises Incomplete naming a file that is not there, is not named, or
-    lies outside of the folder.
+    `files` are all its files as their writers left them (`settled`), relative to `folder`. Raises Incomplete naming a
+    file that is not there, has another size, is not named, or lies outside of the folder.
     """
-    named = set(names)
-    for name in named:
+    for name, file in files.items():
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise Incomplete(f"{name} does not lie in {folder}")
+        if (size := _size(folder / name)) is None:
+            raise Incomplete(f"{folder / name} was not written")
+        if size != file.size:
+            raise Incomplete(f"{folder / name} has {size} bytes instead of {file.size}")
     present = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()} - {NAME}
-    if missing := named - present:
-        raise Incomplete(f"{folder / min(missing)} was not written")
-    if strange := present - named:
+    if strange := present - files.keys():
         raise Incomplete(f"{folder / min(strange)} belongs to no part of the checkpoint")
-    manifest = Manifest(step, {name: _settled(folder / name) for name in named})
+    manifest = Manifest(step, dict(files))
     replace_file(folder / NAME, manifest.to_json())
-    _sync(folder.parent)
     return manifest
+
+
+def settled(path: Path) -> File:
+    """A file that was written, once it is on disk for good; called where it was written."""
+    sync(path)
+    with path.open("rb") as f:
+        return File(path.stat().st_size, hashlib.file_digest(f, "sha256").hexdigest())
 
 
 def read(folder: Path) -> Manifest:
@@ -88,12 +99,15 @@ def verify(folder: Path) -> Manifest:
     manifest = read(folder)
     for name, file in manifest.files.items():
         path = folder / name
-        if not path.is_file():
+        if (size := _size(path)) is None:
             raise Incomplete(f"{path} is missing")
-        if (size := path.stat().st_size) != file.size:
+        if size != file.size:
             raise Incomplete(f"{path} has {size} bytes instead of {file.size}")
-        if _sha256(path) != file.sha256:
-            raise Incomplete(f"{path} has another checksum than in {NAME}")
+    with ThreadPoolExecutor(_READERS) as readers:  # hashlib lets other threads run
+        sums = list(readers.map(_sha256, [folder / name for name in manifest.files]))
+    for (name, file), found in zip(manifest.files.items(), sums, strict=True):
+        if found != file.sha256:
+            raise Incomplete(f"{folder / name} has another checksum than in {NAME}")
     return manifest
 
 
@@ -105,23 +119,30 @@ def replace_file(path: Path, text: str) -> None:
         f.flush()
         os.fsync(f.fileno())
     os.replace(partial, path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _settled(path: Path) -> File:
-    _sync(path)
-    return File(path.stat().st_size, _sha256(path))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Waits until a file, or the names in a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _size(path: Path) -> int | None:
+    """Bytes of a file, None without it; opened, since a network file system may not list yet what others wrote."""
+    try:
+        with path.open("rb") as f:
+            return os.fstat(f.fileno()).st_size
+    except FileNotFoundError:
+        return None
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as f:
+            return hashlib.file_digest(f, "sha256").hexdigest()
+    except OSError as e:
+        raise Incomplete(f"{path} cannot be read: {e}") from e

@@ -27,6 +27,8 @@ def join(setup: RankSetup) -> torch.device:
     if setup.cpu_only:
         os.environ["DS_ACCELERATOR"] = "cpu"
         _choose_interface(setup.master_address)
+    if setup.training.deterministic:
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # else cuBLAS may sum in another order each time
     import deepspeed  # reads DS_ACCELERATOR when imported
     from deepspeed.ops import __compatible_ops__
     from deepspeed.utils.logging import set_log_level_from_string
@@ -40,6 +42,8 @@ def join(setup: RankSetup) -> torch.device:
     deepspeed.init_distributed(
         "gloo" if setup.cpu_only else "nccl", auto_mpi_discovery=False, timeout=timedelta(seconds=setup.timeout)
     )
+    # some of CUDA's operations have no deterministic form: they warn
+    torch.use_deterministic_algorithms(setup.training.deterministic, warn_only=not setup.cpu_only)
     return torch.device("cpu" if setup.cpu_only else "cuda:0")
 
 

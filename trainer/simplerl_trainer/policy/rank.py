@@ -3,8 +3,7 @@
 Every method but ping and parameters is collective: the driver calls it on all ranks and waits for all.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,9 @@ import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.training import Precision, ZeroStage
-from simplerl_trainer.policy import experience, group, model, weights
+from simplerl_trainer.checkpoints.manifest import File
+from simplerl_trainer.checkpoints.room import writing
+from simplerl_trainer.policy import experience, group, model, saved, weights
 from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.faults import named
 from simplerl_trainer.policy.optimize import Totals, actor_gradients, critic_gradients
@@ -24,8 +25,6 @@ from simplerl_trainer.policy.trained import Trained
 from simplerl_trainer.weights.buckets import Bucket, Parameter
 from simplerl_trainer.weights.road import Sender
 from simplerl_trainer.weights.send import send
-
-_STATE = "ranks.json"
 
 
 class Rank:
@@ -133,57 +132,46 @@ class Rank:
     def reload(self) -> None:
         """Takes the GPU's memory back."""
 
-    def save(self, folder: str, step: int) -> list[str]:
-        """Writes weights, optimizer states and the schedules' position; returns the files, relative to `folder`."""
-        path = Path(folder)
+    def save(self, folder: str) -> dict[str, File]:
+        """Writes this rank's part of masters and moments, and from rank 0 the schedules' position and the model's
+        configuration and tokenizer; returns the files, relative to `folder`. Waits for no other rank.
+
+        Raises TrainerFailure(CHECKPOINT_FAILED) where a file cannot be written.
+        """
+        setup = self._setup
         with self._named("the saving of a checkpoint"):
-            path.mkdir(parents=True, exist_ok=True)
-            self._actor.save(path, "actor")
-            self._critic.save(path, "critic")
-            if self._setup.rank == 0:
-                (path / _STATE).write_text(json.dumps(self._state() | {"step": step}), encoding="utf-8")
-        names = [p for part in ("actor", "critic") for p in sorted((path / part).rglob("*")) if p.is_file()]
-        return [str(p.relative_to(path)) for p in names] + ([_STATE] if self._setup.rank == 0 else [])
+            return saved.save(
+                Path(folder),
+                self._trained(),
+                setup.rank,
+                setup.world_size,
+                saved.Position(self._optimizer_steps, setup.precision),
+                setup.model_folder if setup.rank == 0 else None,
+            )
 
     def load(self, folder: str) -> None:
-        """Takes over what `save` wrote.
+        """Takes over what any number of ranks of any ZeRO stage saved.
 
-        Raises TrainerFailure(CHECKPOINT_FAILED) for another number of ranks or ZeRO stage.
+        Raises TrainerFailure(CHECKPOINT_FAILED) where it is of another model or cannot be read.
         """
-        path = Path(folder)
-        try:
-            saved = json.loads((path / _STATE).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as e:
-            raise TrainerFailure(FailureReason.CHECKPOINT_FAILED, f"checkpoint {folder} cannot be read: {e}") from e
-        for name in ("ranks", "zero_stage", "precision"):
-            if saved[name] != (now := self._state()[name]):
-                raise TrainerFailure(
-                    FailureReason.CHECKPOINT_FAILED,
-                    f"checkpoint {folder} was saved with {name} {saved[name]} and cannot be resumed with {now}: "
-                    "keep it as it was, or start from the exported model",
-                )
         with self._named("the loading of a checkpoint"):
-            self._actor.load(path, "actor")
-            self._critic.load(path, "critic")
-        self._optimizer_steps = saved["optimizer_steps"]
+            self._optimizer_steps = saved.load(Path(folder), self._trained()).optimizer_steps
 
-    def export(self, folder: str) -> None:
-        """Writes the actor as a plain Hugging Face folder, from rank 0."""
-        setup = self._setup
-        with self._named("the export of the model"):
-            weights.export(self._actor, setup.precision, setup.model_folder, Path(folder), writes=setup.rank == 0)
+    def export(self, folder: str, notes: Mapping[str, str]) -> None:
+        """Writes the actor as a plain Hugging Face folder, from rank 0; `notes` are texts that go with it by their
+        file's name.
+
+        Raises TrainerFailure(CHECKPOINT_FAILED) where a file cannot be written.
+        """
+        setup, path = self._setup, Path(folder)
+        with self._named("the export of the model"), writing(f"the model {path} could not be written", path):
+            weights.export(self._actor, setup.precision, setup.model_folder, path, notes, writes=setup.rank == 0)
+
+    def _trained(self) -> dict[str, Trained]:
+        return {"actor": self._actor, "critic": self._critic}
 
     def _named(self, work: str) -> Any:
         return named(self._setup.rank, work, self._setup.timeout)
-
-    def _state(self) -> dict[str, Any]:
-        setup = self._setup
-        return {
-            "ranks": setup.world_size,
-            "zero_stage": int(setup.zero_stage),
-            "precision": str(setup.precision),
-            "optimizer_steps": self._optimizer_steps,
-        }
 
     def _load_models(self) -> None:
         from simplerl_trainer.policy import zero  # imports deepspeed, which reads what group.join sets

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,7 +9,8 @@ import torch.distributed as dist
 from torch import nn
 
 from simplerl_api.spec.training import Optimizer
-from simplerl_trainer.policy.trained import OptimizerStep, adamw
+from simplerl_trainer.checkpoints.shards import MASTER, Shard, share
+from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, moments, steps_taken
 
 
 class Replicated:
@@ -57,20 +57,25 @@ class Replicated:
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         return nullcontext()
 
-    def save(self, folder: Path, name: str) -> None:
-        if dist.get_rank() == 0:
-            state = {"masters": [p.detach() for p in self._masters], "optimizer": self._optimizer.state_dict()}
-            (folder / name).mkdir(exist_ok=True)
-            torch.save(state, folder / name / "replicated.pt")
-        dist.barrier()
+    def held(self) -> Sequence[Shard]:
+        named = zip(self.module.named_parameters(), self._masters, strict=True)
+        return [
+            Shard(name, tuple(p.shape), 0, {k: t.view(-1) for k, t in self._state(master).items()})
+            for (name, p), master in named
+        ]
 
-    def load(self, folder: Path, name: str) -> None:
-        state = torch.load(folder / name / "replicated.pt", map_location="cpu", weights_only=True)
-        with torch.no_grad():
-            for master, saved in zip(self._masters, state["masters"], strict=True):
-                master.copy_(saved)
-        self._optimizer.load_state_dict(state["optimizer"])
+    def written(self) -> Sequence[Shard]:
+        return share(self.held(), dist.get_rank(), dist.get_world_size())
+
+    def steps(self) -> int:
+        return steps_taken(self._optimizer, self._masters[0])
+
+    def publish(self, steps: int) -> None:
+        go_on_after(self._optimizer, self._masters, steps)
         self._publish()
+
+    def _state(self, master: nn.Parameter) -> dict[str, torch.Tensor]:
+        return {MASTER: master.detach(), **moments(self._optimizer, master)}
 
     @torch.no_grad()
     def _publish(self) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from simplerl_api.spec.training import Optimizer
+from simplerl_trainer.checkpoints.shards import MOMENTS, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,17 @@ class Trained(Protocol):
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         """Within it these parameters are whole."""
 
-    def save(self, folder: Path, name: str) -> None:
-        """Writes the weights and the optimizer's state to folder/name."""
+    def held(self) -> Sequence[Shard]:
+        """The slices of masters and moments that this rank trains; what is copied into them, `publish` takes over."""
 
-    def load(self, folder: Path, name: str) -> None:
-        """Takes over what save wrote."""
+    def written(self) -> Sequence[Shard]:
+        """The slices that this rank saves: those of all ranks are the whole model, once."""
+
+    def steps(self) -> int:
+        """Steps that AdamW has taken; those that were skipped are not counted."""
+
+    def publish(self, steps: int) -> None:
+        """Makes the weights on all ranks those of the masters, and lets AdamW go on after `steps` steps."""
 
 
 def adamw(parameters: Sequence[nn.Parameter], optimizer: Optimizer) -> torch.optim.AdamW:
@@ -56,3 +62,24 @@ def adamw(parameters: Sequence[nn.Parameter], optimizer: Optimizer) -> torch.opt
         weight_decay=optimizer.weight_decay,
         fused=True,
     )
+
+
+def moments(optimizer: torch.optim.Optimizer, master: torch.Tensor) -> dict[str, torch.Tensor]:
+    """AdamW's two moment estimates of a tensor, made as its first step would make them where there are none yet."""
+    state = optimizer.state[master]
+    if not state:
+        state["step"] = torch.zeros((), dtype=torch.float32, device=master.device)
+        state |= {key: torch.zeros_like(master, requires_grad=False) for key in MOMENTS}
+    return {key: state[key] for key in MOMENTS}
+
+
+def steps_taken(optimizer: torch.optim.Optimizer, master: torch.Tensor) -> int:
+    """Steps that AdamW has taken with a tensor."""
+    return int(optimizer.state[master].get("step", 0))
+
+
+def go_on_after(optimizer: torch.optim.Optimizer, masters: Sequence[torch.Tensor], steps: int) -> None:
+    """Sets the steps that AdamW has taken: they undo the bias of its moments."""
+    for master in masters:
+        moments(optimizer, master)
+        optimizer.state[master]["step"].fill_(steps)

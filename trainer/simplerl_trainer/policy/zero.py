@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
-from pathlib import Path
 from typing import Any, TypeVar
 
 import deepspeed
@@ -13,8 +12,9 @@ from torch import nn
 from transformers.integrations import HfDeepSpeedConfig
 
 from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
-from simplerl_trainer.policy import zero_settings
-from simplerl_trainer.policy.trained import OptimizerStep, adamw
+from simplerl_trainer.checkpoints.shards import Shard
+from simplerl_trainer.policy import partitions, zero_settings
+from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, steps_taken
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -40,6 +40,7 @@ class Sharded:
             model=module, optimizer=adamw(list(module.parameters()), optimizer), config=settings
         )
         self.module = module
+        self._places = partitions.places(module, self._engine.optimizer)
         self._stage = stage
         self._ranks = dist.get_world_size()
 
@@ -62,14 +63,20 @@ class Sharded:
             return nullcontext()
         return deepspeed.zero.GatheredParameters(list(parameters), modifier_rank=None)
 
-    def save(self, folder: Path, name: str) -> None:
-        self._engine.save_checkpoint(str(folder), tag=name, save_latest=False)
-        # DeepSpeed leaves its conversion scripts beside the states: `simplerl` exports without them
-        for script in folder.glob("zero_to_*.py"):
-            script.unlink(missing_ok=True)
+    def held(self) -> Sequence[Shard]:
+        return partitions.shards(self._places, self._engine.optimizer)
 
-    def load(self, folder: Path, name: str) -> None:
-        self._engine.load_checkpoint(str(folder), tag=name, load_lr_scheduler_states=False)
+    def written(self) -> Sequence[Shard]:
+        return self.held()
+
+    def steps(self) -> int:
+        optimizer = self._engine.optimizer
+        return steps_taken(optimizer.optimizer, partitions.masters(optimizer)[0])
+
+    def publish(self, steps: int) -> None:
+        optimizer = self._engine.optimizer
+        go_on_after(optimizer.optimizer, partitions.masters(optimizer), steps)
+        partitions.publish(optimizer)
 
 
 def load_partitioned(load: Callable[[], M], stage: ZeroStage, precision: Precision) -> M:

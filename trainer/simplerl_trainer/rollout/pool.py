@@ -1,6 +1,7 @@
 """The pool: all engines of a run as one, on the driver."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,9 +37,13 @@ class Pool:
     An engine that ends is taken out for good, and its unfinished work goes to the others at once.
     """
 
-    def __init__(self, engines: Mapping[int, Any], max_num_seqs: int, stall_seconds: float) -> None:
+    def __init__(
+        self, engines: Mapping[int, Any], max_num_seqs: int, stall_seconds: float, *, deterministic: bool = False
+    ) -> None:
+        """`deterministic`: every engine gets its whole share of the requests in one call, in order, so that what it
+        computes does not depend on when others finish."""
         self._engines = dict(engines)
-        self._limit = max(1, round(max_num_seqs * HEADROOM))
+        self._limit = sys.maxsize if deterministic else max(1, round(max_num_seqs * HEADROOM))
         self._stall_seconds = stall_seconds
         self._next_number = 0
         self._busy = False

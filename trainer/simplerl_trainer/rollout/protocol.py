@@ -57,6 +57,8 @@ class EngineSetup:
     stop_token_ids: tuple[int, ...]
     """Every end-of-sequence id of the model."""
     seed: int
+    deterministic: bool = False
+    """Whether what it computes may depend on its requests and their order alone: then it keeps no prefixes."""
 
 
 class Engine(Protocol):

@@ -210,6 +210,8 @@ class VllmEngine:
                 kv_cache_memory_bytes=kv_cache.budget(setup),
                 generation_config="vllm",  # the model folder's generation_config must not reach the sampling
                 logprobs_mode="processed_logprobs",
+                # a response's rounding depends on how much of its prompt is in the cache, and so on the past
+                enable_prefix_caching=not setup.deterministic,
                 worker_extension_cls=_EXTENSION,
                 disable_log_stats=True,
                 **({} if setup.cpu_only else cuda.arguments(max_num_seqs)),

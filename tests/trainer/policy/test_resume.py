@@ -1,0 +1,135 @@
+"""One format of checkpoints: saved by any number of ranks at any ZeRO stage, resumed by any other at any other."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from simplerl_trainer.checkpoints import export
+from simplerl_trainer.checkpoints.shards import KEYS, Saved
+from simplerl_trainer.policy.protocol import Trajectory
+
+PROGRAM = Path(__file__).with_name("resume_process.py")
+Found = dict[str, Any]
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def folder(model_folder: Callable[[str], Path], trajectories: list[Trajectory], tmp_path_factory: Any) -> Path:
+    folder: Path = tmp_path_factory.mktemp("resume")
+    (folder / "qwen2-tied").symlink_to(model_folder("qwen2 tied"))
+    torch.save(trajectories, folder / "trajectories.pt")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[int, Found]:
+    """By number of ranks: what the first rank of the group found."""
+    root = PROGRAM.parents[3]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(str(root / p) for p in ("crds", "trainer")),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    processes = []
+    for ranks in (1, 2):
+        port = str(free_port())
+        for rank in range(ranks):
+            command = [sys.executable, PROGRAM, str(rank), str(ranks), port, folder]
+            processes.append(
+                subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            )
+    try:
+        outputs = [p.communicate(timeout=300)[0] for p in processes]
+    finally:
+        for p in processes:
+            p.kill()
+    for p, output in zip(processes, outputs, strict=True):
+        assert p.returncode == 0, output[-4000:]
+    return {ranks: torch.load(folder / f"resumed-{ranks}-0.pt", weights_only=False) for ranks in (1, 2)}
+
+
+def close(a: dict[str, float], b: dict[str, float]) -> bool:
+    return a.keys() == b.keys() and all(
+        (isnan(a[n]) and isnan(b[n])) or a[n] == pytest.approx(b[n], rel=1e-5, abs=1e-5) for n in a
+    )
+
+
+CASES = [
+    pytest.param(ranks, saved, loaders, stage, id=f"{ranks} ranks at stage {saved} -> {loaders} at stage {stage}")
+    for loaders in (1, 2)
+    for stage in (0, 1, 2, 3)
+    for ranks, saved in ((3 - loaders, 3 - stage), (loaders, (stage + 2) % 4))
+]
+
+
+@pytest.mark.parametrize(("ranks", "saved", "loaders", "stage"), CASES)
+def test_a_resumed_run_goes_on_as_the_one_that_was_not_interrupted(
+    found: dict[int, Found], ranks: int, saved: int, loaders: int, stage: int
+) -> None:
+    # fault 32: NeMo-RL#3171, verl#7953, slime#1546 (optimizer and learning rate lost or stepped twice)
+    plain, resumed = found[ranks][f"saved {saved}"], found[loaders][f"{ranks} {saved} -> {stage}"]
+    assert close(resumed["annotation"], plain["annotation"])
+    for a, b in zip(resumed["updates"], plain["updates"], strict=True):
+        assert close(a, b)
+        assert a["actor_learning_rate"] == b["actor_learning_rate"]
+    assert plain["updates"][0]["actor_learning_rate"] != plain["updates"][1]["actor_learning_rate"], (
+        "the schedule moves"
+    )
+
+
+def states(folder: Path) -> dict[str, torch.Tensor]:
+    """Every master and moment of a checkpoint, whole."""
+    found = {}
+    for part in ("actor", "critic"):
+        saved = Saved(folder / part)
+        found |= {f"{part} {key} {name}": saved.whole(name, key) for name in saved.shapes for key in KEYS}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ranks", "saved", "loaders", "stage", "precision"),
+    [
+        *(
+            pytest.param(r, s, 3 - r, t, "BF16", id=f"BF16, {r} ranks at stage {s} -> {3 - r} at stage {t}")
+            for r in (1, 2)
+            for s, t in ((3, 1), (1, 3), (0, 2))
+        ),
+        pytest.param(2, 3, 1, 0, "FP32", id="FP32, 2 ranks at stage 3 -> 1 at stage 0"),
+        pytest.param(1, 0, 2, 3, "FP32", id="FP32, 1 rank at stage 0 -> 2 at stage 3"),
+    ],
+)
+def test_precision_is_kept_to_the_last_bit(
+    found: dict[int, Found], folder: Path, ranks: int, saved: int, loaders: int, stage: int, precision: str
+) -> None:
+    first = states(folder / f"saved-{ranks}-{saved}-{precision}")
+    again = states(folder / f"saved-{ranks}-{saved}-{precision}-again-{loaders}-{stage}")
+    assert first.keys() == again.keys()
+    assert all(torch.equal(again[name], tensor) for name, tensor in first.items())
+    if precision == "BF16":
+        masters = [t for name, t in first.items() if " master " in name]
+        assert any(not torch.equal(t, t.bfloat16().float()) for t in masters), "masters hold more than bfloat16 does"
+
+
+def test_no_rank_writes_more_than_its_part(found: dict[int, Found], folder: Path) -> None:
+    for stage in (0, 1, 2, 3):
+        sizes = [p.stat().st_size for p in sorted((folder / f"saved-2-{stage}-FP32/actor").iterdir())]
+        assert len(sizes) == 2
+        assert max(sizes) < 1.2 * min(sizes)
+
+
+def test_a_folder_without_a_run_cannot_be_exported(tmp_path: Path) -> None:
+    with pytest.raises(export.NoCheckpoint, match="has no folder checkpoints: give the folder of a run"):
+        export.export(tmp_path, tmp_path / "model")

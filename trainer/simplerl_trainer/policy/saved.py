@@ -1,0 +1,80 @@
+"""A rank's part of a checkpoint:
+
+actor/, critic/   masters and moments (simplerl_trainer.checkpoints.shards)
+model/            configuration and tokenizer of the policy, for an export without a group of ranks
+ranks.json        the schedules' position
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.spec.training import Precision
+from simplerl_trainer.checkpoints import hugging_face, manifest, shards
+from simplerl_trainer.checkpoints.manifest import File, Incomplete
+from simplerl_trainer.checkpoints.room import writing
+from simplerl_trainer.policy.trained import Trained
+from simplerl_trainer.policy.weights import dtype_name, whole_shape
+
+ACTOR, MODEL, POSITION = "actor", "model", "ranks.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the ranks stand."""
+
+    optimizer_steps: int
+    """Of the whole job, skipped ones included: the learning rates' position."""
+    precision: Precision
+    """Of the weights that the exported model has."""
+
+
+def save(
+    folder: Path,
+    trained: Mapping[str, Trained],
+    rank: int,
+    ranks: int,
+    position: Position,
+    model_folder: str | None,
+) -> dict[str, File]:
+    """Writes one rank's part below `folder`, which is there; returns its files once they are on disk.
+
+    `model_folder` is given to one rank, which writes what stands once. Raises TrainerFailure(CheckpointFailed).
+    """
+    with writing(f"rank {rank} could not write checkpoint {folder}", folder):
+        paths = [
+            path
+            for name, model in trained.items()
+            for path in shards.write(folder / name, model.written(), rank, ranks)
+        ]
+        if model_folder is not None:
+            (folder / MODEL).mkdir()
+            paths += hugging_face.copy_rest(Path(model_folder), folder / MODEL, dtype_name(position.precision))
+            paths.append(folder / POSITION)
+            document = {
+                "optimizer_steps": position.optimizer_steps,
+                "precision": position.precision.value,
+                "adamw_steps": {name: model.steps() for name, model in trained.items()},
+            }
+            paths[-1].write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        files = {str(path.relative_to(folder)): manifest.settled(path) for path in paths}
+        for parent in {path.parent for path in paths}:
+            manifest.sync(parent)
+        return files
+
+
+def load(folder: Path, trained: Mapping[str, Trained]) -> Position:
+    """Takes over what `save` wrote, on all ranks. Collective. Raises TrainerFailure(CheckpointFailed)."""
+    try:
+        document = json.loads((folder / POSITION).read_text(encoding="utf-8"))
+        for name, model in trained.items():
+            saved = shards.Saved(folder / name)
+            saved.check({n: whole_shape(p) for n, p in model.module.named_parameters()})
+            saved.fill(model.held())
+        for name, model in trained.items():
+            model.publish(document["adamw_steps"][name])
+        return Position(document["optimizer_steps"], Precision(document["precision"]))
+    except (OSError, ValueError, KeyError, TypeError, Incomplete) as e:
+        raise TrainerFailure(FailureReason.CHECKPOINT_FAILED, f"checkpoint {folder} cannot be taken up: {e}") from e
