@@ -130,6 +130,11 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
             "rollout.overlap is OneStep, which needs placement.disaggregated: colocated engines sleep while their GPUs "
             "train"
         )
+    if spec.rollout.overlap is Overlap.ONE_STEP and spec.training.deterministic:
+        raise PlanError(
+            "training.deterministic is true, which needs rollout.overlap None, not OneStep: a resumed run has no batch "
+            "that was drawn ahead"
+        )
     if spec.algorithm.dynamic_sampling and spec.rollout.samples_per_prompt == 1:
         raise PlanError(
             "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2, not 1: one sample has no variance"

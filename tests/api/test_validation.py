@@ -86,6 +86,15 @@ def test_every_example_is_valid(example: Path) -> None:
             ["evaluation.temperature=0.001"],
             "spec.evaluation.temperature: evaluation.temperature must be 0 or from 0.01 to 2",
         ),
+        (
+            ["checkpoint.best=gsm8k"],
+            "spec.checkpoint.best is gsm8k, which is no evaluation data set: use one of held-out",
+        ),
+        (
+            ["training.deterministic=true", "rollout.overlap=OneStep"],
+            "spec.training.deterministic is true, which needs rollout.overlap None, not OneStep: a resumed run has no "
+            "batch that was drawn ahead",
+        ),
         (["training.actor.learningRate=.nan"], "spec.training.actor.learningRate is NaN: it should be a finite number"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
@@ -97,6 +106,13 @@ def test_a_fault_is_a_sentence(tiny: dict[str, Any], settings: list[str], senten
 def test_a_missing_section_is_named(tiny: dict[str, Any]) -> None:
     del tiny["spec"]["cluster"]
     assert validation.faults(tiny) == ["spec.cluster is missing: it must be given"]
+
+
+def test_the_best_of_no_evaluation_is_refused(tiny: dict[str, Any]) -> None:
+    del tiny["spec"]["evaluation"]
+    assert validation.faults(overrides.apply(tiny, ["checkpoint.best=gsm8k"])) == [
+        "spec.checkpoint.best is gsm8k, which is no evaluation data set: give evaluation.datasets, or leave it out"
+    ]
 
 
 def test_a_long_name_is_refused(tiny: dict[str, Any]) -> None:

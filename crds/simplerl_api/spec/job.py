@@ -58,6 +58,11 @@ class Spec(Struct):
             " reasoningGym",
         ),
         (
+            "!has(self.training) || !has(self.training.deterministic) || !self.training.deterministic"
+            " || !has(self.rollout) || !has(self.rollout.overlap) || self.rollout.overlap != 'OneStep'",
+            "training.deterministic needs rollout.overlap None: a resumed run has no batch that was drawn ahead",
+        ),
+        (
             "!has(self.checkpoint) || !has(self.checkpoint.best)"
             " || (has(self.evaluation) && self.evaluation.datasets.exists(d, d.name == self.checkpoint.best))",
             "checkpoint.best must be the name of one of evaluation.datasets",
