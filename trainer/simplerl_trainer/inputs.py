@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.run import Run
 from simplerl_api.spec.data import Questions
 from simplerl_api.spec.evaluation import EvaluationSet
+from simplerl_api.spec.job import Spec
 from simplerl_trainer import fingerprints, hub
 from simplerl_trainer.data import levels, prompts, questions, templates
 from simplerl_trainer.data.questions import Question
@@ -112,6 +114,7 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     """
     spec = run.spec
     model = families.read(model_folder, weights=spec.model.hub is None)
+    _check_context(spec, model_folder, model.max_position_embeddings)
     tokenizer = Tokenizer(model_folder)
     template = templates.choose(spec.data.prompt_template, tokenizer)
     evaluations: dict[str, Sequence[Prompt]] = {}
@@ -151,6 +154,19 @@ def compare(
             "inputs differ from those of the first start",
             changed={f: {"first": dict(before.get(f, {})), "now": dict(now.get(f, {}))} for f in changed},
         )
+
+
+def _check_context(spec: Spec, folder: Path, context: int) -> None:
+    longest = {"rollout.sampling.maxNewTokens": spec.rollout.sampling.max_new_tokens}
+    if spec.evaluation is not None and spec.evaluation.max_new_tokens is not None:
+        longest["evaluation.maxNewTokens"] = spec.evaluation.max_new_tokens
+    for field, new_tokens in longest.items():
+        if spec.data.max_prompt_tokens + new_tokens > context:
+            raise TrainerFailure(
+                FailureReason.INVALID_INPUT,
+                f"model folder {folder} takes {context} tokens, less than data.maxPromptTokens "
+                f"{spec.data.max_prompt_tokens} + {field} {new_tokens}: shorten them, or use another model",
+            )
 
 
 def _datasets(run: Run) -> dict[str, Questions]:
