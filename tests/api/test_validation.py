@@ -95,6 +95,62 @@ def test_every_example_is_valid(example: Path) -> None:
             "spec.training.deterministic is true, which needs rollout.overlap None, not OneStep: a resumed run has no "
             "batch that was drawn ahead",
         ),
+        (
+            ["rewards[0].python={file: /r.py}"],
+            "spec.rewards[0]: give exactly one of math, python, http, task, not math and python",
+        ),
+        (
+            ["rewards=[{name: a, python: {function: f}}]"],
+            "spec.rewards[0].python: give exactly one of file, configMap, not none of them",
+        ),
+        (
+            ["rewards=[{name: a, python: {file: /a.py, configMap: {name: a, key: b}}}]"],
+            "spec.rewards[0].python: give exactly one of file, configMap, not file and configMap",
+        ),
+        (
+            ["rewards=[{name: a, python: {file: /a.py, function: a.b}}]"],
+            "spec.rewards[0].python.function is 'a.b': string should match pattern '^[A-Za-z_][A-Za-z0-9_]*$'",
+        ),
+        (
+            ["rewards=[{name: a, http: {url: 'judge:80'}}]"],
+            r"spec.rewards[0].http.url is 'judge:80': string should match pattern '^https?://[^\s@]+$'",
+        ),
+        (
+            ["rewards=[{name: a, math: {}}, {name: b, math: {}}, {name: a, math: {}}]"],
+            "spec.rewards[2].name is a, as is that of rewards[0]: give each its own",
+        ),
+        (
+            ["evaluation.datasets[1]={name: held-out, file: /a.jsonl}"],
+            "spec.evaluation.datasets[1].name is held-out, as is that of evaluation.datasets[0]: give each its own",
+        ),
+        (
+            ["rewards[0]={name: own, task: {}}", "data.train={file: /a.jsonl}"],
+            "spec.rewards[0].task judges only reasoning-gym's own questions, but data.train is given by file: give a "
+            "reasoningGym data set, or another reward",
+        ),
+        (
+            ["rewards[1]={name: own, task: {}}", "evaluation.datasets[1]={name: b, hub: {name: a/b}}"],
+            "spec.rewards[1].task judges only reasoning-gym's own questions, but evaluation.datasets[1] is given by "
+            "hub: give a reasoningGym data set, or another reward",
+        ),
+        (
+            [
+                "model={hub: {name: a/b, tokenSecretRef: {name: s, key: t}}}",
+                "data.train={hub: {name: a/c, tokenSecretRef: {name: s, key: u}}}",
+            ],
+            "spec.data.train.hub.tokenSecretRef is s/u, but model.hub.tokenSecretRef is s/t: give one token that may "
+            "read all of the job's hub repositories",
+        ),
+        (
+            ["data.levels={min: 5, max: 3}"],
+            "spec.data.levels: data.levels.min must not be greater than data.levels.max",
+        ),
+        (["data.levels={min: 5}"], "spec.data.levels.max is missing: it must be given"),
+        (
+            ["model={hub: {name: 'a b'}}"],
+            "spec.model.hub.name is 'a b': string should match pattern "
+            "'^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$'",
+        ),
         (["training.actor.learningRate=.nan"], "spec.training.actor.learningRate is NaN: it should be a finite number"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",

@@ -45,9 +45,21 @@ EIGHT_GPUS = job(
     },
     checkpoint={"claimName": "ckpt"},
 )
+TOKEN = {"name": "hub", "key": "token"}
+FROM_A_HUB = job(
+    name="hub",
+    model={"hub": {"name": "Qwen/Qwen2.5-0.5B", "revision": "v1", "tokenSecretRef": TOKEN}, "cacheClaimName": "cache"},
+    data={"train": {"hub": {"name": "openai/gsm8k", "config": "main", "split": "train", "tokenSecretRef": TOKEN}}},
+    rewards=[
+        {"name": "own", "python": {"configMap": {"name": "rewards", "key": "score.py"}}},
+        {"name": "judge", "http": {"url": "http://judge:8000/", "tokenSecretRef": {"name": "judge", "key": "key"}}},
+    ],
+    cluster={"gpus": 3, "gpusPerNode": 1, "cpuOnly": True, "env": [{"name": "HF_ENDPOINT", "value": "http://mirror"}]},
+)
 MANIFESTS: dict[str, tuple[Callable[[Job], dict[str, Any]], Job]] = {
     "ray-cluster-tiny": (ray_cluster.ray_cluster, job()),
     "ray-cluster-two-nodes-of-eight-gpus": (ray_cluster.ray_cluster, EIGHT_GPUS),
+    "ray-cluster-from-a-hub": (ray_cluster.ray_cluster, FROM_A_HUB),
     "config-map-tiny": (run.config_map, job()),
     "secret-tiny": (lambda tiny: secret.secret(tiny, KEY), job()),
 }
@@ -107,6 +119,34 @@ def test_no_text_of_a_user_is_in_a_command() -> None:
     text = yaml12.dump(ray_cluster.ray_cluster(EIGHT_GPUS))
     assert "command" not in text
     assert "args" not in text
+
+
+def test_what_a_secret_holds_is_a_variable_of_the_containers_that_need_it() -> None:
+    head, worker = (container for _, container in containers(ray_cluster.ray_cluster(FROM_A_HUB)))
+    secrets = [
+        {e["name"]: e["valueFrom"]["secretKeyRef"] for e in container["env"] if "valueFrom" in e}
+        for container in (head, worker)
+    ]
+    assert secrets == [
+        {"HF_TOKEN": TOKEN, "SIMPLERL_REWARD_1_TOKEN": {"name": "judge", "key": "key"}},
+        {"HF_TOKEN": TOKEN},
+    ]
+    for container in (head, worker):
+        plain = {e["name"]: e["value"] for e in container["env"] if "value" in e}
+        assert plain["HF_HUB_OFFLINE"] == "0"
+        assert plain["HF_HOME"] == "/hub-cache"
+        assert {"name": "hub-cache", "mountPath": "/hub-cache"} in container["volumeMounts"]
+    code = {"name": "reward-0", "mountPath": "/etc/simplerl-rewards/0", "readOnly": True}
+    assert [code in c["volumeMounts"] for c in (head, worker)] == [True, False]
+
+
+def test_a_jobs_own_variables_win() -> None:
+    own = job(
+        model={"hub": {"name": "a/b"}},
+        cluster={"gpus": 3, "gpusPerNode": 1, "env": [{"name": "HF_HUB_OFFLINE", "value": "1"}]},
+    )
+    for _, container in containers(ray_cluster.ray_cluster(own)):
+        assert [e["value"] for e in container["env"] if e["name"] == "HF_HUB_OFFLINE"] == ["0", "1"]  # the last counts
 
 
 def test_a_token_is_the_jobs_own_and_the_same_each_time() -> None:

@@ -91,6 +91,34 @@ WRONG = [
         {"temperature": 0.001, "datasets": [{"name": "a", "file": "/a.jsonl"}]},
         "evaluation.temperature must be 0 or from 0.01 to 2",
     ),
+    (
+        "two rewards of one name",
+        "spec.rewards",
+        [{"name": "a", "math": {}}, {"name": "a", "python": {"file": "/a.py"}}],
+        "rewards must have names of their own",
+    ),
+    (
+        "code from two places",
+        "spec.rewards",
+        [{"name": "a", "python": {"file": "/a.py", "configMap": {"name": "a", "key": "b"}}}],
+        "give exactly one of file, configMap",
+    ),
+    (
+        "a scorer of other questions",
+        "spec",
+        documents.spec(data={"train": {"file": "/a.jsonl"}}, rewards=[{"name": "a", "task": {}}]),
+        "a task reward judges only reasoning-gym's own questions",
+    ),
+    (
+        "a scorer of other held-out questions",
+        "spec",
+        documents.spec(
+            rewards=[{"name": "a", "task": {}}], evaluation={"datasets": [{"name": "b", "hub": {"name": "a/b"}}]}
+        ),
+        "a task reward judges only reasoning-gym's own questions",
+    ),
+    ("levels upside down", "spec.data.levels", {"min": 5, "max": 3}, "data.levels.min must not be greater than"),
+    ("an address that is none", "spec.rewards", [{"name": "a", "http": {"url": "judge"}}], "should match"),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
 ]
 

@@ -87,7 +87,7 @@ def _asked(ask: Callable[[], R], hub: HubModel | HubQuestions, field: str) -> R:
         for attempt in Retrying(
             retry=retry_if_exception(_may_pass),
             stop=stop_after_attempt(TRIES),
-            wait=wait_exponential_jitter(initial=FIRST_PAUSE_SECONDS, max=10),
+            wait=wait_exponential_jitter(multiplier=FIRST_PAUSE_SECONDS, max=10),
             reraise=True,
         ):
             with attempt:

@@ -83,7 +83,7 @@ class Service:
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(_Passing),
             stop=stop_after_attempt(self._http.retries + 1),
-            wait=wait_exponential_jitter(initial=FIRST_PAUSE_SECONDS, max=LONGEST_PAUSE_SECONDS),
+            wait=wait_exponential_jitter(multiplier=FIRST_PAUSE_SECONDS, max=LONGEST_PAUSE_SECONDS),
             reraise=True,
         )
         scores: list[Any] = await retrying(self._post, samples)

@@ -16,6 +16,9 @@ class Scorers:
     """The generators of a run, made where they are needed: making one does not make its questions."""
 
     def __init__(self) -> None:
+        import reasoning_gym  # seconds of imports, before the first sample's time begins
+
+        self._create = reasoning_gym.create_dataset
         self._generators: dict[str, Any] = {}
 
     def score(self, response: str, case: Case) -> Outcome:
@@ -38,11 +41,7 @@ class Scorers:
     def _generator(self, gym: ReasoningGym) -> Any:
         key = gym.model_dump_json()
         if key not in self._generators:
-            import reasoning_gym  # a second of imports
-
-            self._generators[key] = reasoning_gym.create_dataset(
-                gym.dataset, size=gym.size, seed=gym.seed, **gym.config
-            )
+            self._generators[key] = self._create(gym.dataset, size=gym.size, seed=gym.seed, **gym.config)
         return self._generators[key]
 
 
