@@ -15,7 +15,7 @@ from simplerl_api import consistency
 from simplerl_api.spec.cluster import Resources
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.rollout import Overlap
-from simplerl_api.spec.training import Precision, ZeroStage
+from simplerl_api.spec.training import MICRO_BATCH_TOKENS, Precision, ZeroStage
 from simplerl_api.struct import Struct, Text
 
 MAX_ENGINES_PER_GPU = 8
@@ -68,6 +68,10 @@ class Plan(Struct):
     """Type of weights and activations."""
     optimizer_steps_per_step: int = Field(ge=1)
     """Optimizer steps of one step."""
+    max_tokens_per_micro_batch: int | None = None
+    """Tokens of the largest micro-batch, chosen where the spec names none; absent with gradientAccumulationSteps."""
+    gradient_accumulation_steps: int | None = None
+    """Micro-batches of each rank in an optimizer step, where the spec says so."""
     durable: bool
     """Whether checkpoints outlive the pods."""
     head_resources: Resources
@@ -142,7 +146,8 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
     ranks = disaggregated.training_gpus if disaggregated else gpus
     engines = _engines(spec, gpus - ranks if disaggregated else gpus, shared=disaggregated is None)
     optimizer_steps = _optimizer_steps(spec, ranks)
-    _check_micro_batch(spec)
+    micro_batch = _micro_batch_tokens(spec)
+    _check_accumulation(spec, ranks)
     _check_best(spec)
     nodes = max(1, gpus // per_node)
     worker_gpus = min(gpus, per_node)
@@ -156,6 +161,8 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
         zero_stage=_zero_stage(spec, ranks),
         precision=spec.training.precision or (Precision.FP32 if cluster.cpu_only else Precision.BF16),
         optimizer_steps_per_step=optimizer_steps * spec.algorithm.chosen().epochs,
+        max_tokens_per_micro_batch=micro_batch,
+        gradient_accumulation_steps=spec.training.gradient_accumulation_steps,
         durable=spec.checkpoint.claim_name is not None,
         head_resources=cluster.head.resources or _head_resources(cluster.cpu_only),
         worker_resources=cluster.workers.resources or _worker_resources(cluster.cpu_only, worker_gpus),
@@ -214,13 +221,28 @@ def _neighbours(samples: int, batch: int) -> str:
     return str(below) if above is None else f"{below} or {above}"
 
 
-def _check_micro_batch(spec: Spec) -> None:
+def _micro_batch_tokens(spec: Spec) -> int | None:
+    if spec.training.gradient_accumulation_steps is not None:
+        return None
     longest = spec.data.max_prompt_tokens + spec.rollout.sampling.max_new_tokens
-    if spec.training.max_tokens_per_micro_batch < longest:
+    asked = spec.training.max_tokens_per_micro_batch
+    if asked is None:
+        return max(MICRO_BATCH_TOKENS, longest)
+    if asked < longest:
         raise PlanError(
-            f"training.maxTokensPerMicroBatch is {spec.training.max_tokens_per_micro_batch}, too small for one sample "
+            f"training.maxTokensPerMicroBatch is {asked}, too small for one sample "
             f"of data.maxPromptTokens {spec.data.max_prompt_tokens} + rollout.sampling.maxNewTokens "
             f"{spec.rollout.sampling.max_new_tokens}: use at least {longest}"
+        )
+    return asked
+
+
+def _check_accumulation(spec: Spec, ranks: int) -> None:
+    micro_batches, batch = spec.training.gradient_accumulation_steps, spec.training.train_batch_size
+    if micro_batches is not None and micro_batches * ranks > batch:
+        raise PlanError(
+            f"training.gradientAccumulationSteps is {micro_batches}, more than the {batch // ranks} samples that each "
+            f"of the {ranks} training ranks has of training.trainBatchSize {batch}: use at most {batch // ranks}"
         )
 
 
@@ -234,6 +256,8 @@ def _check_best(spec: Spec) -> None:
 def _zero_stage(spec: Spec, ranks: int) -> ZeroStage:
     if spec.training.zero_stage is not None:
         return spec.training.zero_stage
+    if spec.training.offload.parameters:
+        return ZeroStage.PARAMETERS
     return ZeroStage.PARAMETERS if ranks > 1 else ZeroStage.OPTIMIZER
 
 

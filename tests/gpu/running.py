@@ -66,7 +66,7 @@ class Slot:
             {i: len(t.prompt_ids) + len(t.response_ids) for i, t in work.items()},
             ranks=run.plan.ranks,
             train_batch_size=run.spec.training.train_batch_size,
-            max_tokens=run.spec.training.max_tokens_per_micro_batch,
+            max_tokens=run.plan.max_tokens_per_micro_batch,
             seed=0,
         )
         return asyncio.run(self.fleet.ranks.annotate(plan, work))

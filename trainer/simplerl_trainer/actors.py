@@ -13,6 +13,7 @@ from simplerl_trainer.weights.buckets import Bucket, Parameter
 from simplerl_trainer.weights.road import Receiver, Sender
 
 if TYPE_CHECKING:
+    from simplerl_api.memory import Residence
     from simplerl_api.spec.hub import HubModel
     from simplerl_api.spec.model import TinyModel
 
@@ -27,6 +28,9 @@ class RankActor:
 
     def start(self, setup: RankSetup) -> dict[str, str]:
         return self._rank.start(setup)
+
+    def residence(self) -> "Residence":
+        return self._rank.residence()
 
     def parameters(self) -> list[Parameter]:
         return self._rank.parameters()

@@ -11,6 +11,7 @@ import ray
 
 from simplerl_api import __version__
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.memory import ModelShape, estimate
 from simplerl_api.plan import Slot
 from simplerl_api.progress import Versions
 from simplerl_api.run import Run
@@ -18,8 +19,9 @@ from simplerl_api.spec.rollout import Overlap
 from simplerl_api.spec.training import Precision
 from simplerl_trainer import answers, hub, mps, placement
 from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
+from simplerl_trainer.models import families
 from simplerl_trainer.models import folder as model_folder
-from simplerl_trainer.policy.protocol import RankSetup
+from simplerl_trainer.policy.protocol import MemoryNeeds, RankSetup
 from simplerl_trainer.ranks import Ranks
 from simplerl_trainer.rollout.pool import Pool
 from simplerl_trainer.rollout.protocol import EngineSetup
@@ -142,8 +144,8 @@ async def _download(run: Run, nodes: Sequence[Any], commit: str) -> list[str]:
     return folders
 
 
-async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
-    """Starts ranks and engines together and joins them.
+async def start(run: Run, site: Site, stop_token_ids: Sequence[int], vocabulary: int) -> Fleet:
+    """Starts ranks and engines together and joins them; ids from `vocabulary` on are never drawn.
 
     Raises TrainerFailure naming the rank or engine that does not start.
     """
@@ -172,7 +174,12 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int]) -> Fleet:
         for e in s.engines
     }
     stall = float(spec.recovery.stall_timeout_seconds)
-    setups = [_rank_setup(run, s, site, addresses[slots[0].node], port, stall) for s in slots if s.rank is not None]
+    shape = await asyncio.to_thread(families.shape, site.local_model)
+    setups = [
+        _rank_setup(run, s, site, vocabulary, shape, addresses[slots[0].node], port, stall)
+        for s in slots
+        if s.rank is not None
+    ]
     engine_setups = {e: _engine_setup(run, s, site, stop_token_ids) for s in slots for e in s.engines}
     started: tuple[dict[str, str], list[dict[str, str]]] = await asyncio.gather(
         ranks.start(setups), _start_engines(engines, engine_setups)
@@ -211,8 +218,11 @@ async def _start_engines(engines: Mapping[int, Any], setups: Mapping[int, Engine
     return await answers.within(START_SECONDS, "loading the model", calls, FailureReason.LOST_ENGINES)
 
 
-def _rank_setup(run: Run, slot: Slot, site: Site, address: str, port: int, timeout: float) -> RankSetup:
+def _rank_setup(
+    run: Run, slot: Slot, site: Site, vocabulary: int, shape: ModelShape, address: str, port: int, timeout: float
+) -> RankSetup:
     assert slot.rank is not None
+    plain, checkpointed = (estimate(shape, run.spec, run.plan, gradient_checkpointing=c) for c in (False, True))
     return RankSetup(
         rank=slot.rank,
         world_size=run.plan.ranks,
@@ -229,6 +239,8 @@ def _rank_setup(run: Run, slot: Slot, site: Site, address: str, port: int, timeo
         cpu_only=run.spec.cluster.cpu_only,
         timeout=timeout,
         decoupled=run.spec.rollout.overlap is Overlap.ONE_STEP,
+        vocabulary=vocabulary,
+        memory=MemoryNeeds(plain, checkpointed, run.spec.rollout.gpu_memory_utilization if slot.engines else 0.0),
     )
 
 

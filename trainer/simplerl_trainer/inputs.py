@@ -33,6 +33,8 @@ class Inputs:
     """The prompts of each evaluation data set by its name."""
     stop_token_ids: Sequence[int]
     """Every end-of-sequence id of the model."""
+    vocabulary: int
+    """Ids below it may be drawn: those of the tokenizer that the model has a row for."""
     tokenizer: Tokenizer
 
     def texts(self, samples: Sequence[Sample]) -> dict[int, str]:
@@ -130,7 +132,13 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
         "training questions read", prompts=len(made.prompts), too_long=made.too_long, held_out=made.held_out,
         example=made.example,
     )  # fmt: skip
-    return Inputs(made.prompts, evaluations, model.stop_token_ids, tokenizer)
+    return Inputs(
+        prompts=made.prompts,
+        evaluations=evaluations,
+        stop_token_ids=model.stop_token_ids,
+        vocabulary=min(tokenizer.vocabulary, model.vocab_size),
+        tokenizer=tokenizer,
+    )
 
 
 def compare(

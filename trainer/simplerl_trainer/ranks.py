@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simplerl_api.failures import FailureReason
+from simplerl_api.memory import Residence
 from simplerl_trainer import answers
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, StepPlan, Trajectory, Update
@@ -17,6 +18,8 @@ class Ranks:
 
     def __init__(self, actors: Sequence[Any], epochs: int) -> None:
         self.actors = actors
+        self.residence = Residence(sleeps=False, frozen_leave=False, gradient_checkpointing=False)
+        """What stays on the GPUs; known once they have started."""
         self._epochs = epochs
 
     async def start(self, setups: Sequence[RankSetup]) -> dict[str, str]:
@@ -25,6 +28,7 @@ class Ranks:
         versions: list[dict[str, str]] = await answers.within(
             STARTUP_SECONDS, "loading the model", calls, FailureReason.LOST_RANK
         )
+        self.residence = (await self._all("telling what stays on the GPU", "residence"))[0]
         return versions[0]
 
     async def annotate(self, plan: StepPlan, trajectories: Mapping[int, Trajectory]) -> Annotation:

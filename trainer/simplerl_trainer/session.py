@@ -12,7 +12,6 @@ from typing import Any
 import ray
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.plan import PlacementKind
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
@@ -56,6 +55,8 @@ class Session:
     steps_done: int = 0
     """Steps that were done when the attempt began."""
     weights_version: int = 0
+    rolling_out: bool = False
+    """Whether the engines have their GPUs, where ranks and engines take turns."""
     evaluated: set[int] = field(default_factory=set)
     trackers: Trackers = field(init=False)
     """Made by `resume`, since a resumed run goes on in the trackers' own runs."""
@@ -94,21 +95,34 @@ class Session:
         return await drawer.draw(step, start, self.weights_version)
 
     async def turn_to_training(self) -> None:
-        """Colocated engines leave their GPUs to the ranks."""
-        if self.run.plan.placement is PlacementKind.COLOCATED:
+        """The engines leave their GPUs to the ranks, where not all of them fit."""
+        if self.rolling_out and self.ranks.residence.sleeps:
             await self.fleet.pool.sleep()
             await self.ranks.reload()
+        self.rolling_out = False
 
     async def turn_to_rollout(self, version: int) -> None:
-        """The engines take over the ranks' weights as `version`; colocated ones have their GPUs back."""
-        colocated = self.run.plan.placement is PlacementKind.COLOCATED
-        if colocated:
+        """The engines take over the ranks' weights as `version`, and their GPUs where they had left them."""
+        await self.turn_to_training()
+        sleeps = self.ranks.residence.sleeps
+        if sleeps:
             await self.fleet.pool.wake(["weights"])
         await self.fleet.sync(version)
         self.weights_version = version
-        if colocated:
+        if sleeps:
             await self.ranks.offload()
             await self.fleet.pool.wake(["kv_cache"])
+        self.rolling_out = True
+
+    @asynccontextmanager
+    async def ranks_on_gpus(self) -> AsyncIterator[None]:
+        """Within it the ranks have their GPUs, also where the engines had them."""
+        away = self.rolling_out and self.ranks.residence.sleeps
+        if away:
+            await self.turn_to_training()
+        yield
+        if away:
+            await self.turn_to_rollout(self.weights_version)
 
     def evaluation_due(self, step: int) -> bool:
         """Whether the weights after a step are to be evaluated."""
@@ -172,7 +186,8 @@ class Session:
         await asyncio.to_thread(self.fence.check)
         folder = await asyncio.to_thread(store.begin, root, step, self.run.attempt)
         try:
-            files = await self.ranks.save(str(folder))
+            async with self.ranks_on_gpus():
+                files = await self.ranks.save(str(folder))
             await asyncio.to_thread(self.fence.check)
             saved = await asyncio.to_thread(store.finish, folder, step, files, self.state())
         except TrainerFailure:
@@ -202,7 +217,8 @@ class Session:
             self.reporter.activity("export")
             folder = self.output / MODEL
             await asyncio.to_thread(self.fence.check)
-            await self.ranks.export(str(folder), {})
+            async with self.ranks_on_gpus():
+                await self.ranks.export(str(folder), {})
             self.reporter.model(str(folder))
 
     async def keep_best(self, step: int, accuracies: Mapping[str, float]) -> None:
@@ -217,7 +233,8 @@ class Session:
         if best.beats(new, old):
             self.reporter.activity("export")
             await asyncio.to_thread(self.fence.check)
-            await self.ranks.export(str(folder), {best.FILE: new.to_json()})
+            async with self.ranks_on_gpus():
+                await self.ranks.export(str(folder), {best.FILE: new.to_json()})
             self.log.info("best model so far", step=step, dataset=dataset, accuracy=new.accuracy, folder=str(folder))
 
     async def resume(self) -> None:
@@ -265,7 +282,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
         made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
         await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
-        started = await fleet.start(run, site, made.stop_token_ids)
+        started = await fleet.start(run, site, made.stop_token_ids, made.vocabulary)
         reporter.versions(started.versions)
         if started.without_mps:
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)

@@ -35,8 +35,9 @@ async def train(session: Session) -> None:
                     {i: len(t.prompt_ids) + len(t.response_ids) for i, t in work.items()},
                     ranks=session.run.plan.ranks,
                     train_batch_size=training.train_batch_size,
-                    max_tokens=training.max_tokens_per_micro_batch,
+                    max_tokens=session.run.plan.max_tokens_per_micro_batch,
                     seed=training.seed + step,
+                    micro_batches=session.run.plan.gradient_accumulation_steps,
                 )
                 await session.turn_to_training()
                 with clock.part("annotate"):

@@ -1,9 +1,9 @@
 """How the weights are updated."""
 
 from enum import IntEnum, StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simplerl_api.struct import Struct
 
@@ -71,8 +71,38 @@ class CriticOptimizer(Optimizer):
     """Learning rate of the critic, for example 9.0e-6."""
 
 
+class Offload(Struct):
+    """What of the training lives in the machine's memory instead of the GPU's: slower, and room for larger models."""
+
+    optimizer: bool = False
+    """The optimizer's states (float32 masters and AdamW's moments) and its steps, for zeroStage 1 to 3."""
+    parameters: bool = False
+    """The weights, which reach the GPU layer by layer; for zeroStage 3, with offload.optimizer."""
+
+
+MICRO_BATCH_TOKENS = 32768
+"""Tokens of a micro-batch where the spec names none."""
+ONE_BOUND = "give maxTokensPerMicroBatch or gradientAccumulationSteps, not both: each says how large a micro-batch is"
+PARAMETERS_ALONE = "offload.parameters needs offload.optimizer: set that too"
+PARAMETERS_NEED_3 = "offload.parameters needs zeroStage 3, under which weights are shared out: set zeroStage 3"
+OPTIMIZER_NEEDS_1 = "offload.optimizer needs zeroStage 1, 2 or 3: stage 0 keeps everything on the GPU"
+
+
 class Training(Struct):
     """The DeepSpeed ranks and their optimizer steps."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("!(has(self.maxTokensPerMicroBatch) && has(self.gradientAccumulationSteps))", ONE_BOUND),
+        ("!has(self.offload) || !self.offload.parameters || self.offload.optimizer", PARAMETERS_ALONE),
+        (
+            "!has(self.offload) || !self.offload.parameters || !has(self.zeroStage) || self.zeroStage == 3",
+            PARAMETERS_NEED_3,
+        ),
+        (
+            "!has(self.offload) || !self.offload.optimizer || !has(self.zeroStage) || self.zeroStage > 0",
+            OPTIMIZER_NEEDS_1,
+        ),
+    )
 
     steps: int = Field(ge=0, le=10_000_000)
     """Steps of the job, each one rollout and all its optimizer steps."""
@@ -81,10 +111,17 @@ class Training(Struct):
     one rank."""
     train_batch_size: int = Field(default=128, ge=1, le=10_000_000)
     """Samples of one optimizer step; divides promptsPerStep x samplesPerPrompt."""
-    max_tokens_per_micro_batch: int = Field(default=32768, ge=1, le=10_000_000)
-    """Tokens that a rank packs into one forward and backward pass; must hold the longest prompt and response."""
-    gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass: less memory, a third more time."""
+    max_tokens_per_micro_batch: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Tokens that a rank packs into one micro-batch (a forward and backward pass); must hold the longest prompt and
+    response. Absent: 32768, or the longest prompt and response where they are longer; or gradientAccumulationSteps."""
+    gradient_accumulation_steps: int | None = Field(default=None, ge=1, le=100_000)
+    """In place of maxTokensPerMicroBatch: micro-batches of each rank in an optimizer step. A rank's samples are dealt
+    to them so that they hold about equally many tokens, however many those are. At most trainBatchSize / ranks."""
+    gradient_checkpointing: bool | None = None
+    """Recompute activations in the backward pass: less memory, a third more time. Absent: only where the GPU's memory
+    needs it, by the estimate of `simplerl plan`; never where cluster.cpuOnly."""
+    offload: Offload = Field(default_factory=Offload)
+    """What of the training lives in the machine's memory instead of the GPU's."""
     precision: Precision | None = None
     """Type of weights and activations. Absent: BF16 on GPUs, FP32 where cluster.cpuOnly."""
     actor: ActorOptimizer = Field(default_factory=ActorOptimizer)
@@ -97,3 +134,15 @@ class Training(Struct):
     """The same seed gives the same run, and a resumed run goes on as the one that was not interrupted: bitwise on CPUs
     of one kind, but for times. Requests go to fixed engines in a fixed order, without prefix caching, so that rollouts
     are slower. GPU runs are made alike as far as their kernels allow, which is not bitwise."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.max_tokens_per_micro_batch is not None and self.gradient_accumulation_steps is not None:
+            raise ValueError(ONE_BOUND)
+        if self.offload.parameters and not self.offload.optimizer:
+            raise ValueError(PARAMETERS_ALONE)
+        if self.offload.parameters and self.zero_stage not in (None, ZeroStage.PARAMETERS):
+            raise ValueError(PARAMETERS_NEED_3)
+        if self.offload.optimizer and self.zero_stage is ZeroStage.REPLICATED:
+            raise ValueError(OPTIMIZER_NEEDS_1)
+        return self

@@ -3,17 +3,21 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
+    LlamaForSequenceClassification,
     PreTrainedModel,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen2ForSequenceClassification,
     Qwen3Config,
     Qwen3ForCausalLM,
+    Qwen3ForSequenceClassification,
 )
 
 from simplerl_trainer.policy.protocol import Trajectory
@@ -26,6 +30,12 @@ _FAMILIES: dict[str, tuple[type, type[PreTrainedModel], bool]] = {
     "llama untied": (LlamaConfig, LlamaForCausalLM, False),
 }
 
+_CLASSIFIERS: dict[type[PreTrainedModel], type[PreTrainedModel]] = {
+    Qwen2ForCausalLM: Qwen2ForSequenceClassification,
+    Qwen3ForCausalLM: Qwen3ForSequenceClassification,
+    LlamaForCausalLM: LlamaForSequenceClassification,
+}
+
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
@@ -36,25 +46,48 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     def make(family: str) -> Path:
         folder = root / family.replace(" ", "-")
         if not folder.exists():
-            config_class, model_class, tied = _FAMILIES[family]
-            config = config_class(
-                vocab_size=VOCABULARY,
-                hidden_size=32,
-                intermediate_size=64,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                num_key_value_heads=2,
-                head_dim=8,
-                max_position_embeddings=128,
-                tie_word_embeddings=tied,
-                initializer_range=0.2,
-            )
+            config, model_class = _config(family)
             torch.manual_seed(1)
             model_class(config).save_pretrained(folder)
             (folder / "tokenizer.json").write_text("{}")
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def judge_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A Hugging Face folder of a random reward model of the same size."""
+    root = tmp_path_factory.mktemp("judges")
+    torch.set_num_threads(1)
+
+    def make(family: str) -> Path:
+        folder = root / family.replace(" ", "-")
+        if not folder.exists():
+            config, model_class = _config(family)
+            config.num_labels, config.pad_token_id = 1, 0
+            torch.manual_seed(2)
+            _CLASSIFIERS[model_class](config).save_pretrained(folder)
+        return folder
+
+    return make
+
+
+def _config(family: str) -> tuple[Any, type[PreTrainedModel]]:
+    config_class, model_class, tied = _FAMILIES[family]
+    config = config_class(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=128,
+        tie_word_embeddings=tied,
+        initializer_range=0.2,
+    )
+    return config, model_class
 
 
 @pytest.fixture(scope="session")

@@ -174,16 +174,16 @@ class Process:
         return "it was loaded"
 
     def everything(self) -> dict[str, Any]:
-        from simplerl_trainer.policy import zero
+        from simplerl_trainer.policy import zero_settings
 
         found: dict[str, Any] = {}
         for stage in (0, 1, 2, 3):
             for max_tokens in (45, 1000):
                 found[f"gradients {stage} {max_tokens}"] = self.gradients("qwen2-tied", stage, max_tokens, REWARD_KL)
-        resident, zero._RESIDENT_BYTES = zero._RESIDENT_BYTES, 0
+        resident, zero_settings._RESIDENT_BYTES = zero_settings._RESIDENT_BYTES, 0
         found["gradients 3 partitioned"] = self.gradients("qwen2-tied", 3, 45, REWARD_KL)
         found["life 3 partitioned"] = self.life("llama-untied", 3)
-        zero._RESIDENT_BYTES = resident
+        zero_settings._RESIDENT_BYTES = resident
         for stage in (0, 3):
             found[f"gradients {stage} loss"] = self.gradients("llama-untied", stage, 45, LOSS_KL)
             found[f"gradients {stage} none"] = self.gradients("qwen3-tied", stage, 45, NO_KL)

@@ -31,8 +31,35 @@ def test_any_plan(lengths: dict[int, int], ranks: int, batch: int, max_tokens: i
         for r in b:
             filled = [sum(lengths[s] for s in p) for p in r]
             assert max(filled) <= max_tokens
-            used = [f for f in filled if f]
-            assert len(used) <= 1 or sum(used) > len(used) * max_tokens / 2, "packs are at least half full in the mean"
+            assert filled == sorted(filled, reverse=True), "ranks meet with their fullest packs"
+        fullest = [sum(lengths[s] for p in r for s in p) for r in b]
+        assert len(b[0]) == 1 or max(fullest) > len(b[0]) * max_tokens / 2, "packs are at least half full in the mean"
+
+
+@given(
+    lengths=st.dictionaries(st.integers(0, 10_000), st.integers(2, LONGEST), min_size=1, max_size=80),
+    ranks=st.integers(1, 4),
+    batch=st.integers(1, 60),
+    micro_batches=st.integers(1, 7),
+)
+def test_any_plan_by_gradient_accumulation_steps(
+    lengths: dict[int, int], ranks: int, batch: int, micro_batches: int
+) -> None:
+    plan = make_step_plan(lengths, ranks, batch, None, 1, micro_batches)
+    by_budget = make_step_plan(lengths, ranks, batch, LONGEST, 1)
+    assert sorted(s for b in plan for r in b for p in r for s in p) == sorted(lengths)
+    for b, other in zip(plan, by_budget, strict=True):
+        assert [len(r) for r in b] == [micro_batches] * ranks, "each rank makes as many as were asked for"
+        for r, same in zip(b, other, strict=True):
+            assert {s for p in r for s in p} == {s for p in same for s in p}, "the bound moves no sample elsewhere"
+            filled = [sum(lengths[s] for s in p) for p in r]
+            assert max(filled) - min(filled) <= max(lengths.values()), "micro-batches differ by at most one sample"
+
+
+def test_ranks_with_room_fill_their_packs_evenly() -> None:
+    """A pass is as slow as its longest pack: two of 60 are better than one of 90 and one of 30."""
+    plan = make_step_plan({0: 60, 1: 60, 2: 30, 3: 30, 4: 30, 5: 30}, 2, 6, 100, 0)
+    assert [[sum((60, 60, 30, 30, 30, 30)[s] for s in p) for p in r] for r in plan[0]] == [[60, 60], [60, 60]]
 
 
 def test_the_seed_and_not_the_length_decides_the_batch() -> None:

@@ -40,6 +40,11 @@ class Tokenizer:
     def has_chat_template(self) -> bool:
         return self._chat is not None
 
+    @property
+    def vocabulary(self) -> int:
+        """One more than the largest id, added tokens included; a model may have more rows than that."""
+        return max(self._fast.get_vocab(with_added_tokens=True).values()) + 1
+
     def encode(self, texts: Sequence[str], *, chat: bool) -> list[tuple[int, ...]]:
         """The ids of each text. A begin-of-sequence token that the tokenizer adds stands once, also where the text has
         it already; a chat template's text (`chat`) holds all its special tokens itself."""
@@ -64,12 +69,23 @@ class Tokenizer:
                 f"data.promptTemplate is chat, but model folder {self._folder} has no chat template: "
                 "give a literal text with {question} in it"
             )
-        messages = [{"role": "user", "content": question}]
+        return self._render([{"role": "user", "content": question}], answers=True)
+
+    def conversation(self, question: str, response: str) -> str:
+        """The chat template's text for one user message and the assistant's answer to it, as reward models read it.
+
+        Raises TrainerFailure(INVALID_INPUT) where the template does not take the messages.
+        """
+        messages = [{"role": "user", "content": question}, {"role": "assistant", "content": response}]
+        return self._render(messages, answers=False)
+
+    def _render(self, messages: Sequence[dict[str, str]], *, answers: bool) -> str:
+        assert self._chat is not None, "callers look whether there is a chat template"
         try:
             if self._compiled is None:
                 self._compiled = _environment().from_string(self._chat)
             return self._compiled.render(
-                messages=messages, tools=None, documents=None, add_generation_prompt=True, **self._special
+                messages=messages, tools=None, documents=None, add_generation_prompt=answers, **self._special
             )
         except TemplateError as e:
             raise _invalid(f"the chat template of model folder {self._folder} fails ({e}): give a literal text") from e

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.memory import ModelShape, shape_of
 
 FAMILIES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM"}
 """config.json's model_type and architecture of each supported family; Qwen2.5 is of type qwen2."""
@@ -56,6 +57,14 @@ def read(folder: Path, *, weights: bool = True) -> ModelFolder:
         tied=bool(config.get("tie_word_embeddings", False)),
         stop_token_ids=tuple(sorted(stop)),
     )
+
+
+def shape(folder: Path) -> ModelShape:
+    """The numbers that decide a model's size. Raises TrainerFailure(INVALID_INPUT) naming one that is missing."""
+    try:
+        return shape_of(_json(folder, "config.json"))
+    except ValueError as e:
+        raise _invalid(f"model folder {folder} cannot be used: its {e}") from e
 
 
 def _family(folder: Path, config: dict[str, Any]) -> str:

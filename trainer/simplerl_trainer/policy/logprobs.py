@@ -4,8 +4,7 @@ import torch
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
-LOGITS_BYTES = 512 * 2**20
-"""Bytes of float32 logits that exist at once; a response's tokens are taken in chunks of that many."""
+from simplerl_api.memory import LOGITS_BYTES
 
 
 def token_logprobs(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from simplerl_api.memory import MemoryEstimate
 from simplerl_api.spec.algorithm import Algorithm
 from simplerl_api.spec.training import Precision, Training, ZeroStage
 
@@ -20,6 +21,33 @@ class Trajectory:
     score: float
     logprobs: tuple[float, ...] | None
     """The engine's log-probabilities, where the sample is on the probe; all samples are, where ranks are decoupled."""
+    texts: tuple[tuple[int, ...], ...] = ()
+    """Question and response as each reward model reads them; empty where it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeeds:
+    """Estimates for simplerl_api.memory.reside."""
+
+    plain: MemoryEstimate
+    checkpointed: MemoryEstimate
+    engines_share: float
+    """Share of the rank's GPU that engines on it take while they roll out."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSetup:
+    """A reward model that the ranks run."""
+
+    name: str
+    """Of the reward, in the spec."""
+    folder: str
+    """A Hugging Face folder on the rank's node."""
+    field: str
+    """Where the spec names it."""
+    weight: float
+    failed: float
+    """Score of a text that it cannot score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +74,16 @@ class RankSetup:
     """Seconds that a collective may take."""
     decoupled: bool = False
     """Whether samples may come from older weights than those that they train (rollout.overlap OneStep)."""
+    vocabulary: int | None = None
+    """Ids that may be sampled, from 0; the embedding's further rows have no probability. None: all rows."""
+    judges: tuple[JudgeSetup, ...] = ()
+    """The reward models."""
+    judge_tokens: int = 32768
+    """Tokens of one pass of a reward model."""
+    memory: MemoryNeeds | None = None
+    """What the estimate says, from which a rank on a GPU chooses; None on CPU."""
+    gpu_bytes: int | None = None
+    """Memory of a GPU to reckon with; None: what the device says."""
 
 
 @dataclass(frozen=True, slots=True)

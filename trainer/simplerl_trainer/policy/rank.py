@@ -10,12 +10,14 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.spec.training import Precision, ZeroStage
+from simplerl_api.memory import Residence, reside
+from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.policy import experience, group, model, saved, weights
 from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.faults import named
+from simplerl_trainer.policy.offload import Offloaded
 from simplerl_trainer.policy.optimize import Totals, actor_gradients, critic_gradients
 from simplerl_trainer.policy.packing import make_pack
 from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, Update
@@ -51,6 +53,10 @@ class Rank:
         """Answers with the rank's number while its process lives."""
         return self._setup.rank
 
+    def residence(self) -> Residence:
+        """What stays in the GPU's memory, and when; the same on all ranks."""
+        return self._residence
+
     def parameters(self) -> list[Parameter]:
         """The actor's parameters by their Hugging Face names, as the engines load them."""
         return weights.parameters(self._actor, self._setup.precision)
@@ -60,6 +66,7 @@ class Rank:
         the current weights; per-token tensors stay here for `update`."""
         setup, algorithm = self._setup, self._setup.algorithm
         with self._named("annotation"):
+            self._bring_frozen()
             packs = [[make_pack(trajectories, self._device) for trajectories in batch] for batch in work.batches]
             made = experience.collect(
                 [pack for batch in packs for pack in batch],
@@ -75,6 +82,7 @@ class Rank:
             sums, maxima = group.sums(sums, self._device), group.maxima(maxima, self._device)
             if not sums["value.count"]:
                 raise ValueError("annotate was called without any sample: give at least one to one of the ranks")
+            self._send_frozen()
         rest = iter(experience.whitened(made, sums))
         self._experience = [[next(rest) for _ in batch] for batch in packs]
         self._tokens = [sums[f"batch.{i}"] for i in range(len(packs))]
@@ -127,10 +135,29 @@ class Rank:
                 pass
 
     def offload(self) -> None:
-        """Gives the GPU's memory to the engines; nothing on CPU, and nothing while all fit."""
+        """Gives the GPU's memory to the engines, where not all fit; nothing on CPU."""
+        if self._moves and self._residence.sleeps:
+            with self._named("leaving the GPU"):
+                for held in (*self._trained_memory, *self._frozen_memory):
+                    held.leave()
 
     def reload(self) -> None:
         """Takes the GPU's memory back."""
+        with self._named("coming back to the GPU"):
+            for held in self._trained_memory:
+                held.come_back()
+            if not self._residence.frozen_leave:
+                self._bring_frozen()
+
+    def _bring_frozen(self) -> None:
+        for held in self._frozen_memory:
+            held.come_back()
+
+    def _send_frozen(self) -> None:
+        """Models that are only run leave while others are trained, where memory is short."""
+        if self._moves and self._residence.frozen_leave:
+            for held in self._frozen_memory:
+                held.leave()
 
     def save(self, folder: str) -> dict[str, File]:
         """Writes this rank's part of masters and moments, and from rank 0 the schedules' position and the model's
@@ -182,23 +209,46 @@ class Rank:
         config = model.read_config(folder, setup.max_tokens)
         model.check_weights(folder, config)
 
+        self._residence = self._reside()
+        self._moves = device.type == "cuda" or setup.gpu_bytes is not None
+        offload = setup.training.offload
+
         def actor() -> model.Actor:
-            return model.load_actor(folder, config, dtype)
+            return model.load_actor(folder, config, dtype, setup.vocabulary)
 
         def critic() -> model.Critic:
             return model.load_critic(folder, config, dtype, setup.training.seed)
 
-        def trained(module: torch.nn.Module, optimizer: Any) -> Trained:
-            if setup.training.gradient_checkpointing:
+        def trained(load: Callable[[], torch.nn.Module], optimizer: Optimizer) -> Trained:
+            module = zero.load_partitioned(load, stage, precision, device, offload)
+            if self._residence.gradient_checkpointing:
                 model.checkpoint_layers(module)
             module.train()
             if stage is ZeroStage.REPLICATED:
                 return Replicated(module, optimizer, device)
-            return zero.Sharded(module, optimizer, stage, precision, model.layer_classes(module), device)
+            layers = model.layer_classes(module)
+            return zero.Sharded(module, optimizer, stage, precision, layers, device, offload=offload)
 
-        self._actor = trained(zero.load_partitioned(actor, stage, precision), setup.training.actor)
-        self._critic = trained(zero.load_partitioned(critic, stage, precision), setup.training.critic)
-        self._reference: Callable[..., Any] | None = None
-        if setup.algorithm.kl.coefficient > 0:
-            frozen = zero.load_partitioned(actor, stage, precision)
-            self._reference = zero.freeze(frozen, stage, precision, model.layer_classes(frozen), device)
+        def frozen(load: Callable[[], torch.nn.Module]) -> zero.Frozen:
+            module = zero.load_partitioned(load, stage, precision, device, offload)
+            return zero.Frozen(module, stage, precision, model.layer_classes(module), device, offload)
+
+        self._actor = trained(actor, setup.training.actor)
+        self._critic = trained(critic, setup.training.critic)
+        self._reference = frozen(actor) if setup.algorithm.kl.coefficient > 0 else None
+        self._trained_memory = [Offloaded(m.tensors, device) for m in (self._actor, self._critic)]
+        self._frozen_memory = [Offloaded(m.tensors, device) for m in (self._reference,) if m is not None]
+
+    def _reside(self) -> Residence:
+        from simplerl_trainer.policy import zero
+
+        setup, needs = self._setup, self._setup.memory
+        size = setup.gpu_bytes or zero.gpu_bytes(self._device)
+        if needs is None or size is None:
+            return Residence(
+                sleeps=needs is not None and needs.engines_share > 0,
+                frozen_leave=False,
+                gradient_checkpointing=bool(setup.training.gradient_checkpointing),
+            )
+        least = -group.maxima({"gpu": -float(size)}, self._device)["gpu"]
+        return reside(needs.plain, needs.checkpointed, needs.engines_share, int(least))

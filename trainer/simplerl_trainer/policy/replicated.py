@@ -1,6 +1,6 @@
 """ZeRO stage 0: plain data parallelism. Every rank holds everything; gradients are summed by one all-reduce."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch import nn
 
 from simplerl_api.spec.training import Optimizer
 from simplerl_trainer.checkpoints.shards import MASTER, Shard, share
+from simplerl_trainer.policy.offload import tensors_of
 from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, moments, steps_taken
 
 
@@ -56,6 +57,9 @@ class Replicated:
 
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         return nullcontext()
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        return tensors_of(self.module, self._masters, self._optimizer)
 
     def held(self) -> Sequence[Shard]:
         named = zip(self.module.named_parameters(), self._masters, strict=True)

@@ -5,48 +5,75 @@ from collections.abc import Mapping, Sequence
 
 from simplerl_trainer.policy.protocol import StepPlan
 
+Packs = Sequence[tuple[int, ...]]
+
 
 def make_step_plan(
-    lengths: Mapping[int, int], ranks: int, train_batch_size: int, max_tokens: int, seed: int
+    lengths: Mapping[int, int],
+    ranks: int,
+    train_batch_size: int,
+    max_tokens: int | None,
+    seed: int,
+    micro_batches: int | None = None,
 ) -> StepPlan:
     """The plan of one step: [optimizer batch][rank][pack] -> sample ids.
 
     `lengths` has the tokens (prompt and response) of each sample by its id. Samples are dealt to optimizer batches at
     random, by `seed` and never by length; the last batch is smaller where `train_batch_size` does not divide them.
     Inside a batch the longest samples are placed first, each on the rank with the fewest tokens, so that the ranks
-    differ by at most one sample's tokens; a rank's samples are packed first-fit into packs of at most `max_tokens`
-    tokens. All ranks have the same number of packs in a batch, since each forward pass is collective under ZeRO-3:
-    ranks with fewer get empty ones.
+    differ by at most one sample's tokens. A rank's samples are packed in the same way: into `micro_batches` packs, or
+    into as few packs of at most `max_tokens` tokens as the rank with most of them needs; exactly one of the two is
+    given. All ranks have the same number of packs in a batch, the fullest first, since each forward pass is collective
+    under ZeRO-3 and as slow as its longest pack; ranks without a sample for a pack get an empty one.
 
     Raises ValueError naming a sample that is longer than `max_tokens`.
     """
+    assert (max_tokens is None) != (micro_batches is None), "one bound of a micro-batch"
     for sample, length in lengths.items():
-        if length > max_tokens:
+        if max_tokens is not None and length > max_tokens:
             raise ValueError(
                 f"sample {sample} has {length} tokens, more than training.maxTokensPerMicroBatch {max_tokens}: raise it"
             )
     ids = sorted(lengths)
     random.Random(seed).shuffle(ids)
-    return tuple(
-        _same_number(
-            [_packs(share, lengths, max_tokens) for share in _shares(ids[at:][:train_batch_size], lengths, ranks)]
-        )
-        for at in range(0, len(ids), train_batch_size)
-    )
+    batches = []
+    for at in range(0, len(ids), train_batch_size):
+        shares = _dealt(ids[at:][:train_batch_size], lengths, ranks)
+        if max_tokens is not None:
+            packed = _within(shares, lengths, max_tokens)
+        else:
+            assert micro_batches is not None
+            packed = [_dealt(share, lengths, micro_batches) for share in shares]
+        batches.append(tuple(tuple(sorted(packs, key=lambda p: -_tokens(p, lengths))) for packs in packed))
+    return tuple(batches)
 
 
-def _shares(batch: Sequence[int], lengths: Mapping[int, int], ranks: int) -> Sequence[Sequence[int]]:
-    """The samples of each rank, longest first (https://en.wikipedia.org/wiki/Longest-processing-time-first_scheduling)."""
-    shares: list[list[int]] = [[] for _ in range(ranks)]
-    tokens = [0] * ranks
-    for sample in sorted(batch, key=lambda s: -lengths[s]):
-        least = min(range(ranks), key=lambda r: (tokens[r], len(shares[r])))
-        shares[least].append(sample)
+def _dealt(samples: Sequence[int], lengths: Mapping[int, int], heaps: int) -> Packs:
+    """The samples on so many heaps of about equally many tokens, each longest first
+    (https://en.wikipedia.org/wiki/Longest-processing-time-first_scheduling)."""
+    dealt: list[list[int]] = [[] for _ in range(heaps)]
+    tokens = [0] * heaps
+    for sample in sorted(samples, key=lambda s: -lengths[s]):
+        least = min(range(heaps), key=lambda h: (tokens[h], len(dealt[h])))
+        dealt[least].append(sample)
         tokens[least] += lengths[sample]
-    return shares
+    return [tuple(heap) for heap in dealt]
 
 
-def _packs(share: Sequence[int], lengths: Mapping[int, int], max_tokens: int) -> Sequence[tuple[int, ...]]:
+def _within(shares: Packs, lengths: Mapping[int, int], max_tokens: int) -> list[Packs]:
+    """The packs of each rank: balanced where they then fit, else first-fit with empty ones for ranks with fewer."""
+    tight = [first_fit(share, lengths, max_tokens) for share in shares]
+    count = max(len(packs) for packs in tight)
+    packed: list[Packs] = []
+    for share, fitted in zip(shares, tight, strict=True):
+        even = _dealt(share, lengths, count)
+        fits = all(_tokens(pack, lengths) <= max_tokens for pack in even)
+        packed.append(even if fits else [*fitted, *[()] * (count - len(fitted))])
+    return packed
+
+
+def first_fit(share: Sequence[int], lengths: Mapping[int, int], max_tokens: int) -> Packs:
+    """The samples, longest first, in packs of at most `max_tokens`; a longer one has a pack of its own."""
     packs: list[list[int]] = []
     room: list[int] = []
     for sample in share:
@@ -60,6 +87,5 @@ def _packs(share: Sequence[int], lengths: Mapping[int, int], max_tokens: int) ->
     return [tuple(pack) for pack in packs]
 
 
-def _same_number(ranks: Sequence[Sequence[tuple[int, ...]]]) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    most = max(len(packs) for packs in ranks)
-    return tuple((*packs, *[()] * (most - len(packs))) for packs in ranks)
+def _tokens(pack: Sequence[int], lengths: Mapping[int, int]) -> int:
+    return sum(lengths[sample] for sample in pack)

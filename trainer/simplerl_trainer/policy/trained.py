@@ -1,6 +1,6 @@
 """What a rank does with a model that it trains, however the model is shared out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -39,6 +39,9 @@ class Trained(Protocol):
 
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         """Within it these parameters are whole."""
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """Everything that it holds: weights, gradients, the optimizer's state, buffers. Not collective."""
 
     def held(self) -> Sequence[Shard]:
         """The slices of masters and moments that this rank trains; what is copied into them, `publish` takes over."""

@@ -1,8 +1,9 @@
 """ZeRO stages 1 to 3 (https://arxiv.org/abs/1910.02054) by DeepSpeed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
+from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
 import deepspeed
@@ -11,9 +12,11 @@ import torch.distributed as dist
 from torch import nn
 from transformers.integrations import HfDeepSpeedConfig
 
-from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.spec.training import Offload, Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.shards import Shard
 from simplerl_trainer.policy import partitions, zero_settings
+from simplerl_trainer.policy.offload import tensors_of
 from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, steps_taken
 
 M = TypeVar("M", bound=nn.Module)
@@ -32,13 +35,15 @@ class Sharded:
         device: torch.device,
         *,
         resident: bool | None = None,
+        offload: Offload | None = None,
     ) -> None:
         """`layers` are the class names of the decoder layers. `resident`: whether whole weights stay between passes
         under stage 3; absent: where they are small for the device."""
-        settings = configuration(module, stage, precision, layers, device, resident, optimizer.max_grad_norm)
+        settings = configuration(module, stage, precision, layers, device, resident, optimizer.max_grad_norm, offload)
         self._engine, *_ = deepspeed.initialize(
             model=module, optimizer=adamw(list(module.parameters()), optimizer), config=settings
         )
+        check_engine(module, stage, layers)
         self.module = module
         self._places = partitions.places(module, self._engine.optimizer)
         self._stage = stage
@@ -63,6 +68,9 @@ class Sharded:
             return nullcontext()
         return deepspeed.zero.GatheredParameters(list(parameters), modifier_rank=None)
 
+    def tensors(self) -> Iterator[torch.Tensor]:
+        return tensors_of(self.module, self._engine.optimizer)
+
     def held(self) -> Sequence[Shard]:
         return partitions.shards(self._places, self._engine.optimizer)
 
@@ -79,28 +87,74 @@ class Sharded:
         partitions.publish(optimizer)
 
 
-def load_partitioned(load: Callable[[], M], stage: ZeroStage, precision: Precision) -> M:
+class Frozen:
+    """A model that is only run: partitioned under stage 3, else whole on every rank."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        stage: ZeroStage,
+        precision: Precision,
+        layers: Sequence[str],
+        device: torch.device,
+        offload: Offload | None = None,
+    ) -> None:
+        module.requires_grad_(False)
+        module.eval()
+        self._module = module
+        self._run: Any = module
+        self._engine: Any = None
+        if stage is not ZeroStage.PARAMETERS:
+            self._run = module.to(device)
+            return
+        only_weights = Offload(parameters=offload is not None and offload.parameters)
+        self._engine, *_ = deepspeed.initialize(
+            model=module, config=configuration(module, stage, precision, layers, device, None, None, only_weights)
+        )
+        check_engine(module, stage, layers)
+        self._run = self._engine
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self._run(*inputs, **options)
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """Everything that it holds on the device."""
+        return tensors_of(self._module, getattr(self._engine, "optimizer", None))
+
+
+def load_partitioned(
+    load: Callable[[], M], stage: ZeroStage, precision: Precision, device: torch.device, offload: Offload | None = None
+) -> M:
     """The model that `load` reads from a Hugging Face folder; under stage 3 each rank keeps its part only."""
     if stage is not ZeroStage.PARAMETERS:
         return load()
     # transformers partitions as it loads while this object lives
-    while_loading = HfDeepSpeedConfig(zero_settings.minimal(stage, precision))
+    while_loading = HfDeepSpeedConfig(
+        zero_settings.minimal(stage, precision, cuda=device.type == "cuda", offload=offload)
+    )
     model = load()
     del while_loading
     return model
 
 
-def freeze(
-    module: nn.Module, stage: ZeroStage, precision: Precision, layers: Sequence[str], device: torch.device
-) -> Callable[..., Any]:
-    """A model that is only run: partitioned under stage 3, else whole on every rank."""
-    module.requires_grad_(False)
-    if stage is not ZeroStage.PARAMETERS:
-        return module.to(device)
-    engine, *_ = deepspeed.initialize(
-        model=module, config=configuration(module, stage, precision, layers, device, None)
-    )
-    return engine
+def check_engine(module: nn.Module, stage: ZeroStage, layers: Sequence[str]) -> None:
+    """Asserts what DeepSpeed was asked for and does not say when it is not so.
+
+    Under stage 3 a leaf module that is not a decoder layer gives zero gradients without an error, and its memory
+    efficient linear map stays in torch for the whole process. Raises TrainerFailure(INTERNAL).
+    """
+    if not isinstance(nn.functional.linear, BuiltinFunctionType):
+        raise TrainerFailure(
+            FailureReason.INTERNAL,
+            "DeepSpeed has replaced torch's linear map in this process: set memory_efficient_linear to false",
+        )
+    leaves = {type(leaf).__name__ for leaf in deepspeed.utils.get_z3_leaf_modules(module)}
+    if stage is ZeroStage.PARAMETERS and leaves != set(layers):
+        raise TrainerFailure(
+            FailureReason.INTERNAL,
+            f"DeepSpeed gathers {', '.join(sorted(leaves)) or 'nothing'} as one, not the decoder layers "
+            f"{', '.join(layers)}: gradients would be lost",
+        )
 
 
 def configuration(
@@ -111,11 +165,12 @@ def configuration(
     device: torch.device,
     resident: bool | None,
     max_grad_norm: float | None = None,
+    offload: Offload | None = None,
 ) -> dict[str, Any]:
     """DeepSpeed's settings for a model on a device (see zero_settings)."""
     parameters = sum(getattr(p, "ds_numel", p.numel()) for p in module.parameters())
     if resident is None:
-        resident = zero_settings.resident(parameters, precision, _gpu_bytes(device))
+        resident = zero_settings.resident(parameters, precision, gpu_bytes(device))
     return zero_settings.configuration(
         parameters,
         stage,
@@ -124,8 +179,10 @@ def configuration(
         cuda=device.type == "cuda",
         resident=resident,
         max_grad_norm=max_grad_norm,
+        offload=offload,
     )
 
 
-def _gpu_bytes(device: torch.device) -> int | None:
+def gpu_bytes(device: torch.device) -> int | None:
+    """Memory of a GPU; None for the CPU."""
     return None if device.type == "cpu" else int(torch.cuda.get_device_properties(device).total_memory)
