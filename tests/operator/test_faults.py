@@ -73,6 +73,41 @@ def test_missing_volumes_are_named_and_secrets_are_not_read(parts: Parts) -> Non
     life.reaches("Provisioning")
 
 
+def test_reward_code_that_cannot_work_is_named_before_there_are_pods(parts: Parts) -> None:
+    plane, _, namespace = parts
+    path = f"/api/v1/namespaces/{namespace}/configmaps/rewards"
+
+    def write(**data: str) -> None:
+        plane.apply(path, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rewards"}, "data": data})
+
+    code = {"configMap": {"name": "rewards", "key": "score.py"}}
+    life = Life(*parts, rewards=[{"name": "own", "python": code}])
+    assert refused(life, "ConfigMapNotFound") == f"there is no ConfigMap rewards in namespace {namespace}: create it"
+    write(other="x")
+    named = "rewards[0].python.configMap: score.py of ConfigMap rewards"
+    assert refused(life, "InvalidRewardCode") == f"{named} is not among that ConfigMap's keys: add it"
+    write(**{"score.py": "def grade(response): return 1.0"})
+    sentence = f"{named} defines no function score (it defines grade): add it, or name another one"
+    eventually("the code's fault", lambda: life.condition("Accepted")["message"] == sentence)
+    write(**{"score.py": "def score(response): return 1.0"})
+    life.reaches("Provisioning")
+
+
+def test_missing_tokens_are_named(parts: Parts) -> None:
+    hub = {"name": "org/m", "tokenSecretRef": {"name": "hub", "key": "token"}}
+    life = Life(*parts, model={"hub": hub, "cacheClaimName": "cache"})
+    assert refused(life, "ClaimNotFound") == (
+        f"there is no PersistentVolumeClaim cache in namespace {life.namespace}: create it"
+    )
+    claim(life.plane, life.namespace, "cache", "ReadWriteMany")
+    assert refused(life, "SecretNotFound") == f"there is no Secret hub in namespace {life.namespace}: create it"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hub"}, "stringData": {"token": "hf_secret"}}
+    life.plane.apply(f"/api/v1/namespaces/{life.namespace}/secrets/hub", secret)
+    life.reaches("Provisioning")
+    job = json.dumps(life.plane.find(life.path))
+    assert "hf_secret" not in job
+
+
 def test_an_impossible_plan_is_refused_with_what_would_fit_and_stays_editable(parts: Parts) -> None:
     life = Life(*parts, training={"steps": 3, "trainBatchSize": 128, "maxTokensPerMicroBatch": 100})
     assert refused(life, "InvalidSpec") == (

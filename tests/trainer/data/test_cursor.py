@@ -38,6 +38,38 @@ def test_a_saved_cursor_goes_on_where_it_was(seed: int, size: int, before: int, 
     assert again.take(after) == cursor.take(after)
 
 
+@given(SEEDS, SIZES, st.lists(st.integers(0, 90), min_size=1, max_size=6))
+def test_a_run_that_is_resumed_after_every_step_takes_what_one_that_never_stops_takes(
+    seed: int, size: int, steps: list[int]
+) -> None:
+    # fault 31 (OpenRLHF#1103, prime-rl#3164, #3332): the position in the data was lost
+    whole, resumed = Cursor(seed, size), Cursor(seed, size)
+    for count in steps:
+        expected, whole = whole.take(count)
+        found, resumed = restore(json.loads(json.dumps(resumed.document())), seed, size).take(count)
+        assert found == expected
+    assert resumed == whole
+
+
+@given(SEEDS, SIZES, st.integers(1, 5))
+def test_an_epoch_s_end_is_the_next_one_s_start(seed: int, size: int, epochs: int) -> None:
+    # fault 30 (verl#5725): a run that was resumed at an epoch's end did no step
+    _, cursor = Cursor(seed, size).take(epochs * size)
+    assert (cursor.epoch, cursor.position) == (epochs, 0)
+    again = restore(cursor.document(), seed, size)
+    taken, after = again.take(1)
+    assert taken == [permutation(seed, epochs, size)[0]]
+    assert (after.epoch, after.position) == ((epochs + 1, 0) if size == 1 else (epochs, 1))
+
+
+@given(SEEDS, SIZES, st.integers(0, 300))
+def test_no_question_is_asked_twice_before_all_were_asked(seed: int, size: int, count: int) -> None:
+    taken, cursor = Cursor(seed, size).take(count)
+    times = [taken.count(i) for i in range(size)]
+    assert max(times) - min(times) <= 1
+    assert cursor.epoch * size + cursor.position == count
+
+
 def test_the_order_is_the_same_for_ever() -> None:
     assert Cursor(42, 10).take(25)[0] == GOLDEN
 

@@ -94,6 +94,7 @@ def test_texts_and_ids_are_those_of_transformers(tmp_path: Path, chat: str, bos:
 
 
 def test_a_begin_token_stands_once(tmp_path: Path) -> None:
+    # fault 42 (NeMo-RL#855, open-r1#462): two begin-of-sequence tokens
     made = tokenizer(tmp_path, LLAMA, bos=True)
     begin = make_tokenizer().get_vocab_size()
     for ids in made.encode(["7", "<bos>7"], chat=False) + made.encode([made.chat_prompt("7")], chat=True):
@@ -144,6 +145,7 @@ QUESTIONS = [Question("1 + 1", "2"), Question("2 +  2", "4"), Question("3", "3")
 
 
 def test_prompts_keep_their_order_and_what_is_dropped_is_counted(tmp_path: Path) -> None:
+    # fault 43 (verl#1015, Trinity-RFT#287): one prompt that was too long ended the training
     made = tokenizer(tmp_path)
     found = make_prompts(QUESTIONS, choose("Q {question}", made), made, 8, {key("2 + 2"), key("4")})
     assert [(p.row, p.question, p.answer) for p in found.prompts] == [(0, "1 + 1", "2"), (2, "3", "3")]
@@ -162,7 +164,11 @@ def test_nothing_left_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_inputs_need_no_torch() -> None:
-    rooms = "data.questions, data.prompts, data.templates, data.cursor, models.families, models.folder, rewards.score"
+    rooms = (
+        "data.questions, data.levels, data.prompts, data.templates, data.cursor, inputs, models.families, "
+        "models.folder, rewards.score, rewards.process"
+    )
     imports = "; ".join(f"import simplerl_trainer.{room}" for room in rooms.split(", "))
-    code = f"import sys; {imports}; sys.exit(bool({{'torch', 'vllm', 'deepspeed', 'sympy'}} & set(sys.modules)))"
+    heavy = {"torch", "vllm", "deepspeed", "sympy", "datasets"}
+    code = f"import sys; {imports}; sys.exit(', '.join({heavy} & set(sys.modules)) or 0)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -51,6 +51,12 @@ def test_the_families(tmp_path: Path, kind: str, architecture: str) -> None:
 
 STOPS = {
     "one in each file": ({"eos_token_id": [151645, 7]}, {"eos_token": "<|im_end|>"}, (7, 151643, 151645)),
+    # fault 12 (TRL#6357): a pad token that is the end token hid it
+    "the pad token is the end token": (
+        {"eos_token_id": 151645, "pad_token_id": 151645},
+        {"eos_token": "<|im_end|>", "pad_token": "<|im_end|>"},
+        (151643, 151645),
+    ),
     "the token as an object": ({}, {"eos_token": {"content": "<|im_end|>"}}, (151643, 151645)),
     "no generation_config": (None, {}, (151643,)),
     "a token that the tokenizer lacks": (None, {"eos_token": "</s>"}, (151643,)),
@@ -58,7 +64,7 @@ STOPS = {
 
 
 @pytest.mark.parametrize(("generation", "tokenizer", "expected"), STOPS.values(), ids=STOPS.keys())
-def test_every_end_of_sequence_id_is_found(
+def test_every_end_of_sequence_id_is_found(  # fault 11 (verl#212): of two end ids one was masked
     tmp_path: Path, generation: Any, tokenizer: Any, expected: tuple[int, ...]
 ) -> None:
     folder = write(tmp_path / "m", generation_config__json=generation, tokenizer_config__json=tokenizer)
