@@ -1,6 +1,7 @@
 """What the pages in docs/ say is so: their jobs are valid, their fields and files exist."""
 
 import copy
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,26 @@ def test_every_field_that_a_page_names_exists(page: Path) -> None:
     sections = "|".join(SCHEMA["properties"])
     named = {m for text in code for m in re.findall(rf"^(?:spec\.)?((?:{sections})(?:\[\])?(?:\.\w+(?:\[\])?)+)", text)}
     assert [path for path in sorted(named) if not exists(path)] == []
+
+
+FUNCTIONS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/rewards.md").read_text("utf-8"), re.DOTALL | re.M)
+
+
+@pytest.mark.parametrize("text", FUNCTIONS)
+def test_the_reward_functions_of_the_page_work(tmp_path: Path, text: str) -> None:
+    (tmp_path / "score.py").write_text(text)
+    case = {"response": "It is \\boxed{7}.", "answer": "7", "question": "What is 3 + 4?", "level": 2}
+    (tmp_path / "responses.jsonl").write_text(json.dumps(case))
+    job = tmp_path / "job.yaml"
+    rewards = [{"name": "own", "python": {"file": str(tmp_path / "score.py")}}]
+    job.write_text(yaml12.dump(job_of({"rewards": rewards})))
+    words = ["grade", str(tmp_path / "responses.jsonl"), "--rewards", str(job), "-o", "json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+
+
+def test_the_page_of_rewards_has_functions() -> None:
+    assert len(FUNCTIONS) == 2
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -188,3 +188,21 @@ def test_a_run_ends_before_gpus_are_taken_with_one_sentence(
     assert (last["message"], last["reason"]) == ("run failed", "InvalidInput"), text
     assert last["why"] == sentence.replace("FOLDER", str(place.folder))
     assert code == EXIT_CODES[FailureReason.INVALID_INPUT]
+
+
+PLANS = [
+    ("an unsupported family", config(model_type="mixtral"), "is of family mixtral, which cannot be trained: use Qwen2"),
+    ("a config.json without a number", config(hidden_size=None), "config.json has hidden_size None"),
+    ("a config.json that is not JSON", lambda p: p.write("model/config.json", "{"), "cannot be read"),
+    ("too little memory for the model", config(hidden_size=8192, num_hidden_layers=80, intermediate_size=28672),
+     "training needs"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), [p[1:] for p in PLANS], ids=[p[0] for p in PLANS])
+def test_a_plan_says_what_will_not_do(place: Place, spoil: Callable[[Place], None], sentence: str) -> None:
+    spoil(place)
+    result = CliRunner().invoke(app, ["plan", str(place.job()), "-o", "json"])
+    assert result.exit_code == 0, result.output
+    (warning,) = [w for w in json.loads(result.output)["warnings"] if sentence in w]
+    assert "\n" not in warning

@@ -44,6 +44,35 @@ def test_each_step_leaves_a_line_of_metrics_and_a_file_of_samples(four_steps: tu
         assert sum(json.loads(s)["score"] for s in samples) / 512 == pytest.approx(line["reward"])
 
 
+PAGE = (running.ROOT / "docs/metrics.md").read_text("utf-8")
+DOCUMENTED = {name for row in re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+REQUIRED = {
+    "reward", "kl", "entropy", "clip_fraction", "ratio_max", "explained_variance", "actor_grad_norm",
+    "critic_grad_norm", "response_length", "truncated", "zero_variance_groups", "mismatch_max", "seconds",
+}  # fmt: skip
+"""What every step of PPO must leave."""
+
+
+def test_every_metric_of_a_step_is_there_and_documented(four_steps: tuple[running.Ended, Path]) -> None:
+    _, output = four_steps
+    for line in running.metrics(output):
+        assert set(line) >= REQUIRED
+        named = {name.replace("_sum", "_NAME") if name.endswith("_sum") else name for name in line}
+        assert named - DOCUMENTED - {"step"} == set()
+        assert set(line["seconds"]) >= {"rollout", "annotate", "update", "sync", "total"}
+
+
+def test_tensorboard_has_the_same_figures(four_steps: tuple[running.Ended, Path]) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    _, output = four_steps
+    events = EventAccumulator(str(output / "tensorboard"))
+    events.Reload()
+    rewards = [(e.step, e.value) for e in events.Scalars("reward")]
+    assert rewards == [(line["step"], pytest.approx(line["reward"])) for line in running.metrics(output)]
+    assert [e.step for e in events.Scalars("evaluation/held-out")] == [0, 4]
+
+
 def test_evaluations_come_before_the_first_step_and_after_the_last(four_steps: tuple[running.Ended, Path]) -> None:
     _, output = four_steps
     assert sorted(running.accuracies(output)) == [0, 4]

@@ -38,6 +38,28 @@ def validate(file: File, settings: Settings = []) -> None:  # noqa: B006 (typer 
 
 
 @app.command()
+def plan(
+    file: File,
+    settings: Settings = [],  # noqa: B006 (typer reads the default)
+    output: Annotated[Format, typer.Option("-o", "--output", help="Tables for people, or one JSON document.")] = (
+        Format.TABLE
+    ),
+    gpu_memory: Annotated[float | None, typer.Option(min=1, help="Memory of one GPU in GiB, where not 80.")] = None,
+) -> None:
+    """Say what a job would make of its GPUs: slots, DeepSpeed's settings, memory, and whatever was chosen for it."""
+    from rich.console import Console
+
+    from simplerl_trainer.planning import report, tables
+
+    spec = _valid(file, settings).spec
+    document = report.report(spec, gpu_memory)
+    if output is Format.JSON:
+        typer.echo(json.dumps(document, indent=1))
+    else:
+        tables.show(document, Console(highlight=False))
+
+
+@app.command()
 def train(
     file: File,
     output: Annotated[Path, typer.Option(help="Folder of checkpoints, metrics.jsonl, samples and the model.")],

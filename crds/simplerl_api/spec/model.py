@@ -9,7 +9,7 @@ from simplerl_api.struct import Path, Struct, Text, Union
 class TinyModel(Struct):
     """A toy model built on the spot, for smoke tests without a download.
 
-    A Qwen2 of 0.7 million parameters with a tokenizer for arithmetic, shown additions of four small numbers
+    A Llama of 0.7 million parameters with a tokenizer for arithmetic, shown additions of four small numbers
     (`Calculate 3 + 10 + 0 + 7.`) until about a third of its sampled answers to unseen ones are right.
     """
 

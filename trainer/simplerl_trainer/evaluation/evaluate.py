@@ -23,7 +23,6 @@ class Settings:
     max_new_tokens: int
     samples: int
     """Responses to each question."""
-    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,6 @@ async def evaluate(
         step=0,
         samples_per_prompt=settings.samples,
         temperature=settings.temperature,
-        top_p=settings.top_p,
         max_new_tokens=settings.max_new_tokens,
         probe=0,
         stream=Stream.EVALUATION,

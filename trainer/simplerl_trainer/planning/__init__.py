@@ -1,0 +1,1 @@
+"""`simplerl plan`: what a job would make of its GPUs, before any is taken."""
