@@ -1,12 +1,14 @@
 """The planner: a pure function from a spec to nodes, slots, ranks and engines.
 
-A slot is one GPU (or the CPU that stands for it). It holds at most one training rank, and any number of engines:
+A slot is one GPU (or the CPU that stands for it). It holds at most one training rank, and any number of engines. An
+engine spans tensorParallelSize neighbouring slots of one node, with a worker in each:
 
-    colocated:      ranks = gpus           engines = gpus x enginesPerGpu, on every slot
-    disaggregated:  ranks = trainingGpus   engines = (gpus - trainingGpus) x enginesPerGpu, on the other slots
+    colocated:      ranks = gpus           engines = gpus / tensorParallelSize x enginesPerGpu, on every slot
+    disaggregated:  ranks = trainingGpus   engines = (gpus - trainingGpus) / tensorParallelSize x enginesPerGpu, on the
+                                           other slots
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from pydantic import Field
@@ -44,7 +46,7 @@ class Slot(Struct):
     rank: int | None
     """The training rank that lives here."""
     engines: tuple[int, ...]
-    """The engines that live here."""
+    """The engines of which a worker lives here."""
 
 
 class Plan(Struct):
@@ -62,6 +64,8 @@ class Plan(Struct):
     """Training ranks."""
     engines: int = Field(ge=1)
     """vLLM engines."""
+    tensor_parallel_size: int = Field(default=1, ge=1)
+    """Slots of each engine."""
     zero_stage: ZeroStage
     """What the ranks share out."""
     precision: Precision
@@ -87,12 +91,14 @@ class Plan(Struct):
         """All slots in order: node by node, training slots first where disaggregated."""
         colocated = self.placement is PlacementKind.COLOCATED
         rolling = [i for i in range(self.gpus) if colocated or i >= self.ranks]
-        base, more = divmod(self.engines, len(rolling))
+        size = self.tensor_parallel_size
+        groups = [rolling[i : i + size] for i in range(0, len(rolling), size)]
+        base, more = divmod(self.engines, len(groups))
         engines: dict[int, tuple[int, ...]] = {}
         first = 0
-        for position, slot in enumerate(rolling):
+        for position, group in enumerate(groups):
             count = base + (position < more)
-            engines[slot] = tuple(range(first, first + count))
+            engines |= dict.fromkeys(group, tuple(range(first, first + count)))
             first += count
         return [
             Slot(
@@ -104,6 +110,11 @@ class Plan(Struct):
             )
             for i in range(self.gpus)
         ]
+
+    def engine_slots(self) -> Mapping[int, Sequence[Slot]]:
+        """The slots of each engine by its number, in the order of its workers."""
+        slots = self.slots()
+        return {e: [s for s in slots if e in s.engines] for e in range(self.engines)}
 
 
 def make_plan(spec: Spec, image: str | None = None) -> Plan:
@@ -144,7 +155,9 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
             "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2, not 1: one sample has no variance"
         )
     ranks = disaggregated.training_gpus if disaggregated else gpus
-    engines = _engines(spec, gpus - ranks if disaggregated else gpus, shared=disaggregated is None)
+    rolling = gpus - ranks if disaggregated else gpus
+    _check_tensor_parallel(spec, rolling)
+    engines = _engines(spec, rolling, shared=disaggregated is None)
     optimizer_steps = _optimizer_steps(spec, ranks)
     micro_batch = _micro_batch_tokens(spec)
     _check_accumulation(spec, ranks)
@@ -158,6 +171,7 @@ def make_plan(spec: Spec, image: str | None = None) -> Plan:
         gpus_per_node=worker_gpus,
         ranks=ranks,
         engines=engines,
+        tensor_parallel_size=spec.rollout.tensor_parallel_size,
         zero_stage=_zero_stage(spec, ranks),
         precision=spec.training.precision or (Precision.FP32 if cluster.cpu_only else Precision.BF16),
         optimizer_steps_per_step=optimizer_steps * spec.algorithm.chosen().epochs,
@@ -176,25 +190,45 @@ def _divisors_text(gpus: int, per_node: int) -> str:
     return str(fits[-1])
 
 
+def _check_tensor_parallel(spec: Spec, rolling: int) -> None:
+    size, per_node = spec.rollout.tensor_parallel_size, spec.cluster.gpus_per_node
+    if spec.cluster.gpus > per_node and per_node % size:
+        raise PlanError(
+            f"rollout.tensorParallelSize is {size}, which does not divide cluster.gpusPerNode {per_node}, and an "
+            f"engine lives on one node: use {_sizes_text(per_node, rolling)}"
+        )
+    if rolling % size:
+        raise PlanError(
+            f"rollout.tensorParallelSize is {size}, which does not divide the {rolling} GPUs that roll out: "
+            f"use {_sizes_text(rolling)}"
+        )
+
+
+def _sizes_text(*gpus: int) -> str:
+    return " or ".join(str(size) for size in (1, 2, 4, 8) if all(n % size == 0 for n in gpus))
+
+
 def _engines(spec: Spec, rolling: int, *, shared: bool) -> int:
-    rollout = spec.rollout
+    rollout, size = spec.rollout, spec.rollout.tensor_parallel_size
+    places = rolling // size
+    on = f"{places} GPUs that roll out" if size == 1 else f"{places} groups of {size} GPUs that roll out"
     if rollout.engines is None:
-        return rolling * (rollout.engines_per_gpu or 1)
+        return places * (rollout.engines_per_gpu or 1)
     engines = rollout.engines
-    if rollout.engines_per_gpu is not None and engines != rolling * rollout.engines_per_gpu:
+    if rollout.engines_per_gpu is not None and engines != places * rollout.engines_per_gpu:
         raise PlanError(
-            f"rollout.engines is {engines}, but rollout.enginesPerGpu {rollout.engines_per_gpu} on {rolling} GPUs that "
-            f"roll out makes {rolling * rollout.engines_per_gpu}: give one of the two"
+            f"rollout.engines is {engines}, but rollout.enginesPerGpu {rollout.engines_per_gpu} on {on} makes "
+            f"{places * rollout.engines_per_gpu}: give one of the two"
         )
-    if engines > rolling * MAX_ENGINES_PER_GPU:
+    if engines > places * MAX_ENGINES_PER_GPU:
         raise PlanError(
-            f"rollout.engines is {engines}, more than {MAX_ENGINES_PER_GPU} on each of the {rolling} GPUs that roll "
-            f"out: use at most {rolling * MAX_ENGINES_PER_GPU}"
+            f"rollout.engines is {engines}, more than {MAX_ENGINES_PER_GPU} on each of the {on}: use at most "
+            f"{places * MAX_ENGINES_PER_GPU}"
         )
-    if engines < rolling and not shared:
+    if engines < places and not shared:
         raise PlanError(
-            f"rollout.engines is {engines}, which leaves some of the {rolling} GPUs that roll out idle: use at least "
-            f"{rolling}, or raise placement.disaggregated.trainingGpus"
+            f"rollout.engines is {engines}, which leaves some of the {on} idle: use at least {places}, or raise "
+            "placement.disaggregated.trainingGpus"
         )
     return engines
 

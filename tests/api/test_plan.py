@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simplerl_api import validation, yaml12
-from simplerl_api.plan import PlacementKind, PlanError, make_plan
+from simplerl_api.plan import PlacementKind, Plan, PlanError, make_plan
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.training import Precision, ZeroStage
 
@@ -58,17 +59,81 @@ def test_two_engines_share_a_slot() -> None:
     assert plan.slots()[2].engines == (0, 1)
 
 
+def laid_out(plan: Plan) -> str:
+    """The slots as a text: a line a node, each slot with its rank and its engines."""
+    lines: dict[int, list[str]] = {}
+    for s in plan.slots():
+        rank = "" if s.rank is None else f"r{s.rank}"
+        engines = "".join(f" e{e}" for e in s.engines)
+        lines.setdefault(s.node, []).append((rank + engines).strip())
+    return "\n".join(" | ".join(slots) for slots in lines.values())
+
+
+FOUR_OF_EIGHT = {"gpus": 32, "gpusPerNode": 8}
+
+
+@pytest.mark.parametrize(
+    ("placement", "rollout", "golden"),
+    [
+        pytest.param(
+            {"colocated": {}},
+            {"tensorParallelSize": 4},
+            """\
+r0 e0 | r1 e0 | r2 e0 | r3 e0 | r4 e1 | r5 e1 | r6 e1 | r7 e1
+r8 e2 | r9 e2 | r10 e2 | r11 e2 | r12 e3 | r13 e3 | r14 e3 | r15 e3
+r16 e4 | r17 e4 | r18 e4 | r19 e4 | r20 e5 | r21 e5 | r22 e5 | r23 e5
+r24 e6 | r25 e6 | r26 e6 | r27 e6 | r28 e7 | r29 e7 | r30 e7 | r31 e7""",
+            id="colocated, an engine on four GPUs",
+        ),
+        pytest.param(
+            {"disaggregated": {"trainingGpus": 12}},
+            {"tensorParallelSize": 2, "enginesPerGpu": 2},
+            """\
+r0 | r1 | r2 | r3 | r4 | r5 | r6 | r7
+r8 | r9 | r10 | r11 | e0 e1 | e0 e1 | e2 e3 | e2 e3
+e4 e5 | e4 e5 | e6 e7 | e6 e7 | e8 e9 | e8 e9 | e10 e11 | e10 e11
+e12 e13 | e12 e13 | e14 e15 | e14 e15 | e16 e17 | e16 e17 | e18 e19 | e18 e19""",
+            id="disaggregated, two engines on each pair of GPUs",
+        ),
+        pytest.param(
+            {"disaggregated": {"trainingGpus": 8}},
+            {"tensorParallelSize": 8, "engines": 4},
+            """\
+r0 | r1 | r2 | r3 | r4 | r5 | r6 | r7
+e0 e1 | e0 e1 | e0 e1 | e0 e1 | e0 e1 | e0 e1 | e0 e1 | e0 e1
+e2 | e2 | e2 | e2 | e2 | e2 | e2 | e2
+e3 | e3 | e3 | e3 | e3 | e3 | e3 | e3""",
+            id="disaggregated, engines on whole nodes, more of them than nodes",
+        ),
+        pytest.param(
+            {"colocated": {}},
+            {"enginesPerGpu": 1},
+            "\n".join(" | ".join(f"r{i} e{i}" for i in range(8 * n, 8 * n + 8)) for n in range(4)),
+            id="colocated, an engine on each GPU",
+        ),
+    ],
+)
+def test_four_nodes_of_eight(placement: dict[str, Any], rollout: dict[str, Any], golden: str) -> None:
+    sizes = {"promptsPerStep": 64, "sampling": {"maxNewTokens": 8}}
+    plan = make_plan(spec(cluster=FOUR_OF_EIGHT, placement=placement, rollout=sizes | rollout))
+    assert (plan.nodes, plan.gpus_per_node) == (4, 8)
+    assert laid_out(plan) == golden
+
+
 @given(
     gpus=st.integers(1, 64),
     per_node=st.integers(1, 8),
     training=st.none() | st.integers(1, 64),
     per_gpu=st.none() | st.integers(1, 8),
     engines=st.none() | st.integers(1, 80),
+    size=st.sampled_from([1, 2, 4, 8]),
 )
 def test_a_layout_uses_every_gpu_and_numbers_every_rank_and_engine_once(
-    gpus: int, per_node: int, training: int | None, per_gpu: int | None, engines: int | None
+    gpus: int, per_node: int, training: int | None, per_gpu: int | None, engines: int | None, size: int
 ) -> None:
-    rollout: dict[str, Any] = {"promptsPerStep": 64, "samplesPerPrompt": 8, "sampling": {"maxNewTokens": 8}}
+    rollout: dict[str, Any] = {
+        "promptsPerStep": 64, "samplesPerPrompt": 8, "sampling": {"maxNewTokens": 8}, "tensorParallelSize": size,
+    }  # fmt: skip
     if per_gpu:
         rollout["enginesPerGpu"] = per_gpu
     if engines:
@@ -78,12 +143,16 @@ def test_a_layout_uses_every_gpu_and_numbers_every_rank_and_engine_once(
     try:
         plan = make_plan(asked)
     except PlanError as e:
-        assert any(field in str(e) for field in ("cluster.gpus", "trainingGpus", "rollout.engines"))
+        assert any(field in str(e) for field in ("cluster.gpus", "trainingGpus", "rollout.engines", "tensorParallel"))
         return
     slots = plan.slots()
     assert plan.nodes * plan.gpus_per_node == gpus == len(slots)
     assert [s.rank for s in slots if s.rank is not None] == list(range(plan.ranks))
-    assert [e for s in slots for e in s.engines] == list(range(plan.engines))
+    assert sorted(e for s in slots for e in s.engines) == sorted([*range(plan.engines)] * size)
+    for worker_slots in plan.engine_slots().values():
+        assert len({s.node for s in worker_slots}) == 1
+        first = worker_slots[0].index
+        assert [s.index for s in worker_slots] == list(range(first, first + size))
     assert len({(s.node, s.gpu) for s in slots}) == gpus
     counts = [len(s.engines) for s in slots if s.rank is None or plan.placement is PlacementKind.COLOCATED]
     assert max(counts) - min(counts) <= 1

@@ -65,6 +65,43 @@ def test_every_example_is_valid(example: Path) -> None:
             "two",
         ),
         (
+            ["placement={colocated: {}}", "rollout.tensorParallelSize=2", "cluster.gpus=3", "cluster.gpusPerNode=3"],
+            "spec.rollout.tensorParallelSize is 2, which does not divide the 3 GPUs that roll out: use 1",
+        ),
+        (
+            ["placement={colocated: {}}", "rollout.tensorParallelSize=4", "cluster.gpus=8", "cluster.gpusPerNode=2"],
+            "spec.rollout.tensorParallelSize is 4, which does not divide cluster.gpusPerNode 2, and an engine lives on "
+            "one node: use 1 or 2",
+        ),
+        (
+            ["rollout.tensorParallelSize=3"],
+            "spec.rollout.tensorParallelSize is 3: it should be 1, 2, 4 or 8",
+        ),
+        (
+            [
+                "placement={colocated: {}}",
+                "rollout={tensorParallelSize: 2, engines: 17, sampling: {maxNewTokens: 8}}",
+                "cluster.gpus=4",
+                "cluster.gpusPerNode=4",
+            ],
+            "spec.rollout.engines is 17, more than 8 on each of the 2 groups of 2 GPUs that roll out: use at most 16",
+        ),
+        (
+            ["rollout.sampling.topP=0.9"],  # fault 17
+            "spec.rollout.sampling.topP: rollout.sampling.topP must be 1 (the training log-probabilities are of the "
+            "whole distribution, so that a cut one would bias their ratio): leave it out, or cut evaluation.topP",
+        ),
+        (
+            ["rollout.sampling.topK=50"],
+            "spec.rollout.sampling.topK: rollout.sampling.topK must be -1 (the training log-probabilities are of the "
+            "whole distribution, so that a cut one would bias their ratio): leave it out",
+        ),
+        (["evaluation.topP=0"], "spec.evaluation.topP is 0: it should be greater than 0"),
+        (
+            ["rollout.sampling.stop=['']"],
+            "spec.rollout.sampling.stop[0] is '': string should have at least 1 character",
+        ),
+        (
             ["training.maxTokensPerMicroBatch=20"],
             "spec.training.maxTokensPerMicroBatch is 20, too small for one sample of data.maxPromptTokens 16 + "
             "rollout.sampling.maxNewTokens 8: use at least 24",

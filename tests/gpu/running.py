@@ -24,7 +24,6 @@ _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "disabled",
-    "SIMPLERL_VERIFY_WEIGHTS": "1",
 }
 
 
@@ -96,6 +95,7 @@ def document(model: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
         "rewards": [{"name": "math", "math": {}}],
         "rollout": {
             "enginesPerGpu": 1,
+            "verifyWeights": True,
             "gpuMemoryUtilization": 0.3,
             "maxNumSeqs": 64,
             "promptsPerStep": 32,
@@ -133,7 +133,7 @@ def started(folder: Path, model: Path, environment: Mapping[str, str] | None = N
 
         async def start() -> Fleet:
             site = await fleet.reserve(run, one_machine=True)
-            return await fleet.start(run, site, stop_token_ids=[EOS])
+            return await fleet.start(run, site, stop_token_ids=[EOS], vocabulary=VOCABULARY)
 
         yield Slot(asyncio.run(start()))
     finally:

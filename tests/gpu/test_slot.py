@@ -29,7 +29,7 @@ def by_shared_memory(laid: roads.Roads) -> roads.Roads:
 
     return roads.Roads(
         {r: replace(s, local=moved(s.local)) for r, s in laid.senders.items()},
-        {e: moved(r) for e, r in laid.receivers.items()},
+        {e: tuple(map(moved, of_engine)) for e, of_engine in laid.receivers.items()},
     )
 
 
@@ -70,10 +70,10 @@ def agree(slot: Slot, version: int, seed: int = 0) -> float:
 def test_weights_come_by_cuda_ipc_and_by_shared_memory_alike(slot: Slot) -> None:
     slot.sync(1)
     agree(slot, 1)
-    assert all(isinstance(r, CudaIpc) for r in slot.fleet.laid.receivers.values())
+    assert all(isinstance(r, CudaIpc) for (r,) in slot.fleet.laid.receivers.values())
     slot.fleet.laid = by_shared_memory(slot.fleet.laid)
     slot.sync(2)
-    assert all(isinstance(r, SharedMemory) for r in slot.fleet.laid.receivers.values())
+    assert all(isinstance(r, SharedMemory) for (r,) in slot.fleet.laid.receivers.values())
     agree(slot, 2)
     slot.fleet.laid = None
 

@@ -33,7 +33,7 @@ def test_weights_go_by_nccl_to_a_slot_without_a_rank_and_by_ipc_to_its_other_eng
         rollout={"enginesPerGpu": 2},
     ) as slot:
         slot.sync(1)
-        first, second = (slot.fleet.laid.receivers[e] for e in (0, 1))
+        (first,), (second,) = (slot.fleet.laid.receivers[e] for e in (0, 1))
         assert isinstance(first, Broadcast)
         assert first.backend == "nccl"
         assert isinstance(first.forward, CudaIpc)
@@ -48,7 +48,7 @@ def test_weights_go_by_nccl_to_a_slot_without_a_rank_and_by_ipc_to_its_other_eng
 def test_two_ranks_train_and_each_feeds_its_own_slot(stage: int, qwen2: Callable[..., Path], tmp_path: Path) -> None:
     with started(tmp_path, qwen2(tied=True), cluster=TWO, training={"zeroStage": stage}) as slot:
         slot.sync(1)
-        assert all(isinstance(r, CudaIpc) for r in slot.fleet.laid.receivers.values())
+        assert all(isinstance(r, CudaIpc) for (r,) in slot.fleet.laid.receivers.values())
         agree(slot, 1)
         assert not any(u.skipped for u in slot.update())
         slot.sync(2)

@@ -119,6 +119,19 @@ WRONG = [
     ),
     ("levels upside down", "spec.data.levels", {"min": 5, "max": 3}, "data.levels.min must not be greater than"),
     ("an address that is none", "spec.rewards", [{"name": "a", "http": {"url": "judge"}}], "should match"),
+    (
+        "a cut distribution by its share",
+        "spec.rollout.sampling.topP",
+        0.9,
+        "rollout.sampling.topP must be 1 .the training log-probabilities are of the whole distribution",
+    ),
+    (
+        "a cut distribution by its number of tokens",
+        "spec.rollout.sampling.topK",
+        50,
+        "rollout.sampling.topK must be -1 .the training log-probabilities are of the whole distribution",
+    ),
+    ("engines over three GPUs", "spec.rollout.tensorParallelSize", 3, "tensorParallelSize: Unsupported value"),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
 ]
 

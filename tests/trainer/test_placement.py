@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
@@ -48,23 +49,68 @@ def test_a_bundle_a_node(
     assert placement.strategy(plan(nodes, per_node), one_machine) == strategy
 
 
+# Fault 36 (open-r1#617, open-instruct#1431, OpenRLHF#930, verl#539): a placement group that is waited for without end.
 @pytest.mark.parametrize(
-    ("offered", "has"),
+    ("per_node", "cpu_only", "offered", "free", "said"),
     [
-        pytest.param([{"CPU": 1.0, "memory": 5.0}, {"CPU": 1.0}, {}], "it has CPU:1, CPU:1:", id="too few nodes"),
-        pytest.param([{"CPU": 0.0}], "it has no node with a CPU:", id="none"),
+        pytest.param(
+            1,
+            True,
+            [{"CPU": 1.0, "memory": 5.0}, {"CPU": 1.0}, {}],
+            2.0,
+            "the run wanted 3 x CPU:1 and the cluster did not offer it within 600 s; it has CPU:1, CPU:1, which is 2 "
+            "of the 3 nodes: wait for its pods, or lower cluster.gpus or cluster.gpusPerNode",
+            id="too few nodes",
+        ),
+        pytest.param(
+            8,
+            False,
+            [{"GPU": 8.0, "CPU": 64.0}, {"GPU": 4.0}, {"GPU": 4.0}, {"GPU": 8.0}],
+            24.0,
+            "the run wanted 3 x GPU:8 and the cluster did not offer it within 600 s; it has GPU:8, GPU:8, GPU:4, "
+            "GPU:4, which is 2 of the 3 nodes: wait for its pods, or lower cluster.gpus or cluster.gpusPerNode",
+            id="GPUs enough, but some nodes are too small",
+        ),
+        pytest.param(
+            8,
+            False,
+            [{"CPU": 64.0}, {"CPU": 64.0}, {"CPU": 4.0}],
+            0.0,
+            "the run wanted 3 x GPU:8 and the cluster did not offer it within 600 s; it has no node with a GPU, only "
+            "CPU:4, CPU:64: check cluster.gpuResource, or set cluster.cpuOnly to train on CPUs",
+            id="the wrong kind",
+        ),
+        pytest.param(
+            8,
+            False,
+            [{"GPU": 8.0}] * 3,
+            12.0,
+            "the run wanted 3 x GPU:8 and the cluster did not offer it within 600 s; it has GPU:8, GPU:8, GPU:8, of "
+            "which 12 are free: wait until other work ends, or lower cluster.gpus",
+            id="taken by others",
+        ),
+        pytest.param(
+            1,
+            True,
+            [{"memory": 5.0}],
+            0.0,
+            "the run wanted 3 x CPU:1 and the cluster did not offer it within 600 s; it has no node with a CPU: wait "
+            "for its pods",
+            id="nothing",
+        ),
     ],
 )
-def test_what_is_missing_is_said(offered: Sequence[Mapping[str, float]], has: str) -> None:
-    sentence = placement.missing(plan(3, 1), True, offered, 600)
-    assert "the run wanted 3 x CPU:1 and the cluster did not offer it within 600 s" in sentence
-    assert has in sentence
+def test_what_is_missing_is_said(
+    per_node: int, cpu_only: bool, offered: Sequence[Mapping[str, float]], free: float, said: str
+) -> None:
+    assert placement.missing(plan(3, per_node), cpu_only, offered, free, 600) == said
 
 
-@pytest.mark.parametrize(("cpu_only", "devices"), [(True, None), (False, "1")])
-def test_an_actor_sees_its_slots_gpu_alone(cpu_only: bool, devices: str | None) -> None:
-    slot = plan(2, 2).slots()[3]
-    environment = placement.environment(slot, cpu_only)
+@pytest.mark.parametrize(
+    ("cpu_only", "slots", "devices"), [(True, [3], None), (False, [3], "1"), (False, [2, 3], "0,1")]
+)
+def test_an_actor_sees_its_slots_gpus_alone(cpu_only: bool, slots: Sequence[int], devices: str | None) -> None:
+    environment = placement.environment([plan(2, 2).slots()[i] for i in slots], cpu_only)
     assert environment.get("CUDA_VISIBLE_DEVICES") == devices
     assert environment["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] == "0"
     assert ("TORCH_COMPILE_DISABLE" in environment) is cpu_only
@@ -91,7 +137,7 @@ def test_actors_of_all_slots_start_in_bundles_that_take_everything(cluster: None
     assert ray.available_resources().get("CPU", 0) == 0
     where = ray.remote(Where)
     actors = [
-        where.options(**placement.engine_options(s, group, cpu_only=True)).remote()
+        where.options(**placement.engine_options([s], group, cpu_only=True)).remote()
         for s in the_plan.slots()
         for _ in range(2)
     ]
@@ -105,13 +151,27 @@ def test_an_actor_that_asks_for_no_gpu_still_sees_the_one_of_its_slot(cluster: N
     the_plan = plan(1, 2)
     group = asyncio.run(placement.reserve(the_plan, cpu_only=False, seconds=30))
     actors = [
-        ray.remote(Where).options(**placement.options(s, group, cpu_only=False)).remote() for s in the_plan.slots()
+        ray.remote(Where).options(**placement.options([s], group, cpu_only=False)).remote() for s in the_plan.slots()
     ]
     assert ray.get([a.tell.remote("CUDA_VISIBLE_DEVICES") for a in actors], timeout=60) == ["0", "1"]
     ray.util.remove_placement_group(group)
 
 
 def test_a_cluster_that_is_too_small_ends_the_wait_with_a_sentence(cluster: None) -> None:
-    with pytest.raises(TrainerFailure, match=r"wanted 1 x CPU:4 .* within 1 s; it has CPU:3") as failure:
+    with pytest.raises(TrainerFailure, match=r"wanted 1 x CPU:4 .* within 1 s; it has CPU:3, which is 0 of") as failure:
         asyncio.run(placement.reserve(plan(1, 4), cpu_only=True, seconds=1))
     assert failure.value.reason is FailureReason.PLACEMENT_TIMEOUT
+
+
+def test_a_machine_of_ones_own_that_is_too_small_is_not_waited_for(cluster: None) -> None:
+    began = time.monotonic()
+    with pytest.raises(TrainerFailure, match=r"wanted 1 x GPU:4 .* it has GPU:2, which is 0 of the 1 nodes"):
+        asyncio.run(placement.reserve(plan(1, 4), cpu_only=False, seconds=60, one_machine=True))
+    assert time.monotonic() - began < 5
+
+
+def test_gpus_that_another_run_holds_are_said_to_be_taken(cluster: None) -> None:
+    first = asyncio.run(placement.reserve(plan(1, 1), cpu_only=False, seconds=30))
+    with pytest.raises(TrainerFailure, match="it has GPU:2, of which 1 are free: wait until other work ends"):
+        asyncio.run(placement.reserve(plan(1, 2), cpu_only=False, seconds=1))
+    ray.util.remove_placement_group(first)

@@ -4,7 +4,8 @@ The rooms are imported inside the actor's own process, so that the driver needs 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, Update
@@ -25,6 +26,12 @@ class RankActor:
         from simplerl_trainer.policy.rank import Rank
 
         self._rank = Rank()
+
+    def hold_port(self) -> int:
+        """A port at which others will meet this rank; held from now on."""
+        from simplerl_trainer import ports
+
+        return ports.hold()
 
     def start(self, setup: RankSetup) -> dict[str, str]:
         return self._rank.start(setup)
@@ -89,15 +96,15 @@ class EngineActor:
     def wake(self, tags: Sequence[str]) -> None:
         self._engine.wake(tags)
 
-    def load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
-        return self._engine.load(receiver, buckets, version)
+    def load(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int:
+        return self._engine.load(receivers, buckets, version)
 
     def version(self) -> int:
         return self._engine.version()
 
 
 class NodeActor:
-    """What has to be done once on a node: its address, its model folder, a free port."""
+    """What has to be done once on a node: its address, its model folder, its shared memory."""
 
     def address(self) -> str:
         """The node's address, as the others reach it."""
@@ -105,13 +112,17 @@ class NodeActor:
 
         return ray.util.get_node_ip_address()
 
-    def free_port(self) -> int:
-        """A port that nobody listens on at this moment."""
-        import socket
+    def shared_memory(self) -> int:
+        """Bytes of /dev/shm that are free."""
+        from simplerl_trainer.weights import room
 
-        with socket.socket() as s:
-            s.bind(("", 0))
-            return int(s.getsockname()[1])
+        return room.free()
+
+    def parameters(self, model_folder: str, dtype: str) -> list[Parameter]:
+        """The parameters of a model folder, as they will travel."""
+        from simplerl_trainer.models import shapes
+
+        return [Parameter(name, dtype, shape) for name, shape in shapes.read(Path(model_folder)).items()]
 
     def clean(self, prefix: str) -> None:
         """Removes what an attempt that was killed left in shared memory."""
@@ -156,8 +167,7 @@ class NodeActor:
         return str(path)
 
 
-def _scratch(name: str) -> Any:
+def _scratch(name: str) -> Path:
     import tempfile
-    from pathlib import Path
 
     return Path(tempfile.mkdtemp(prefix="simplerl-")) / name

@@ -25,7 +25,7 @@ from simplerl_trainer.policy.protocol import MemoryNeeds, RankSetup
 from simplerl_trainer.ranks import Ranks
 from simplerl_trainer.rollout.pool import Pool
 from simplerl_trainer.rollout.protocol import EngineSetup
-from simplerl_trainer.weights import roads, sync
+from simplerl_trainer.weights import roads, room, sync
 from simplerl_trainer.weights.buckets import Bucket, make_buckets
 
 PLACEMENT_SECONDS = 600.0
@@ -48,10 +48,8 @@ class Fleet:
     ranks: Ranks
     pool: Pool
     buckets: Sequence[Bucket]
-    root: Any
-    """The NodeActor of rank 0's node."""
     address: str
-    """That node's address."""
+    """The address of rank 0's node."""
     versions: Versions
     without_mps: str | None
     """Why engines that share a GPU take turns on it, where they do."""
@@ -67,16 +65,8 @@ class Fleet:
 
     async def _lay(self, engines: set[int]) -> roads.Roads:
         """Roads to the engines that live; their group forms anew, on a port of its own."""
-        port = (await _all("finding a free port", {"node 0": self.root.free_port.remote()}))[0]
-        return roads.roads(
-            self.run.plan.slots(),
-            run=self.run.submission_id,
-            address=self.address,
-            port=port,
-            cpu_only=self.run.spec.cluster.cpu_only,
-            timeout=BUCKET_SECONDS,
-            engines=engines,
-        )
+        port = (await _all("holding a port", {"rank 0": self.ranks.actors[0].hold_port.remote()}))[0]
+        return _roads(self.run, self.address, port, engines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +92,7 @@ async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Sit
     first_slots = {s.node: s for s in reversed(plan.slots())}
     actor = ray.remote(NodeActor)
     nodes = [
-        actor.options(**_node_options(placement.options(first_slots[n], group, cpu_only))).remote()
+        actor.options(**_node_options(placement.options([first_slots[n]], group, cpu_only))).remote()
         for n in range(plan.nodes)
     ]
     if run.spec.model.hub is not None:
@@ -155,24 +145,23 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int], vocabulary:
         "cleaning /dev/shm", {f"node {n}": a.clean.remote(roads.prefix(_job(run))) for n, a in enumerate(site.nodes)}
     )
     addresses = await _all("telling its address", {f"node {n}": a.address.remote() for n, a in enumerate(site.nodes)})
-    root = site.nodes[slots[0].node]
-    port = (await _all("finding a free port", {"node 0": root.free_port.remote()}))[0]
+    await _check_shared_memory(run, site)
     rank_actor, engine_actor = ray.remote(RankActor), ray.remote(EngineActor)
     cpu_only = spec.cluster.cpu_only
     shared, without_mps = await _mps(run, site)
     ranks = Ranks(
         [
-            rank_actor.options(**placement.options(s, site.group, cpu_only, shared[s.node])).remote()
+            rank_actor.options(**placement.options([s], site.group, cpu_only, shared[s.node])).remote()
             for s in slots
             if s.rank is not None
         ],
         spec.algorithm.chosen().epochs,
     )
     engines = {
-        e: engine_actor.options(**placement.engine_options(s, site.group, cpu_only, shared[s.node])).remote()
-        for s in slots
-        for e in s.engines
+        e: engine_actor.options(**placement.engine_options(own, site.group, cpu_only, shared[own[0].node])).remote()
+        for e, own in plan.engine_slots().items()
     }
+    port = (await _all("holding a port", {"rank 0": ranks.actors[0].hold_port.remote()}))[0]
     stall = float(spec.recovery.stall_timeout_seconds)
     shape = await asyncio.to_thread(families.shape, site.local_model)
     setups = [
@@ -180,7 +169,9 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int], vocabulary:
         for s in slots
         if s.rank is not None
     ]
-    engine_setups = {e: _engine_setup(run, s, site, stop_token_ids) for s in slots for e in s.engines}
+    engine_setups = {
+        e: _engine_setup(run, own[0], site, stop_token_ids, vocabulary) for e, own in plan.engine_slots().items()
+    }
     started: tuple[dict[str, str], list[dict[str, str]]] = await asyncio.gather(
         ranks.start(setups), _start_engines(engines, engine_setups)
     )
@@ -191,7 +182,6 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int], vocabulary:
         ranks=ranks,
         pool=Pool(engines, spec.rollout.max_num_seqs, stall, deterministic=spec.training.deterministic),
         buckets=make_buckets(parameters),
-        root=root,
         address=addresses[slots[0].node],
         versions=Versions(
             trainer=__version__,
@@ -211,6 +201,30 @@ async def _mps(run: Run, site: Site) -> tuple[Sequence[Mapping[str, str]], str |
     answered = await _all("starting CUDA MPS", {f"node {n}": a.start_mps.remote() for n, a in enumerate(site.nodes)})
     missing = [a for a in answered if isinstance(a, str)]
     return [{} if isinstance(a, str) else a for a in answered], missing[0] if missing else None
+
+
+async def _check_shared_memory(run: Run, site: Site) -> None:
+    """Raises TrainerFailure(InvalidInput) where a node's /dev/shm does not hold what a sync leaves there."""
+    dtype = "bfloat16" if run.plan.precision is Precision.BF16 else "float32"
+    of_model = site.nodes[0].parameters.remote(site.model_folders[0], dtype)
+    parameters = (await _all("reading the model's shapes", {"node 0": of_model}))[0]
+    telling = {f"node {n}": a.shared_memory.remote() for n, a in enumerate(site.nodes)}
+    free = await _all("telling its shared memory", telling)
+    all_roads = _roads(run, address="", port=0, engines=None)
+    needed = room.needed(all_roads, run.submission_id, run.plan.slots(), make_buckets(parameters))
+    room.check(needed, dict(enumerate(free)))
+
+
+def _roads(run: Run, address: str, port: int, engines: set[int] | None) -> roads.Roads:
+    return roads.roads(
+        run.plan.slots(),
+        run=run.submission_id,
+        address=address,
+        port=port,
+        cpu_only=run.spec.cluster.cpu_only,
+        timeout=BUCKET_SECONDS,
+        engines=engines,
+    )
 
 
 async def _start_engines(engines: Mapping[int, Any], setups: Mapping[int, EngineSetup]) -> list[dict[str, str]]:
@@ -244,7 +258,7 @@ def _rank_setup(
     )
 
 
-def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int]) -> EngineSetup:
+def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int], vocabulary: int) -> EngineSetup:
     spec = run.spec
     longest = spec.rollout.sampling.max_new_tokens
     if spec.evaluation and spec.evaluation.max_new_tokens:
@@ -260,6 +274,9 @@ def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int
         stop_token_ids=tuple(stop_token_ids),
         seed=spec.training.seed,
         deterministic=spec.training.deterministic,
+        vocabulary=vocabulary,
+        tensor_parallel_size=run.plan.tensor_parallel_size,
+        verify_weights=spec.rollout.verify_weights,
     )
 
 

@@ -10,11 +10,11 @@ from simplerl_api.spec.data import Questions
 from simplerl_api.spec.evaluation import EvaluationSet
 from simplerl_api.spec.job import Spec
 from simplerl_trainer import fingerprints, hub
-from simplerl_trainer.data import levels, prompts, questions, templates
+from simplerl_trainer.data import levels, prompts, questions, stops, templates
 from simplerl_trainer.data.questions import Question
 from simplerl_trainer.data.tokenizer import Tokenizer
 from simplerl_trainer.fingerprints import Fingerprint
-from simplerl_trainer.models import families
+from simplerl_trainer.models import families, sharding
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.rewards import python
 from simplerl_trainer.samples import Prompt, Sample
@@ -32,7 +32,7 @@ class Inputs:
     evaluations: Mapping[str, Sequence[Prompt]]
     """The prompts of each evaluation data set by its name."""
     stop_token_ids: Sequence[int]
-    """Every end-of-sequence id of the model."""
+    """Every id that ends a response: the model's end-of-sequence ids and those of rollout.sampling.stop."""
     vocabulary: int
     """Ids below it may be drawn: those of the tokenizer that the model has a row for."""
     tokenizer: Tokenizer
@@ -117,7 +117,9 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     spec = run.spec
     model = families.read(model_folder, weights=spec.model.hub is None)
     _check_context(spec, model_folder, model.max_position_embeddings)
+    sharding.check(model_folder, run.plan.tensor_parallel_size)
     tokenizer = Tokenizer(model_folder)
+    stop_ids = stops.ids(spec.rollout.sampling.stop, tokenizer)
     template = templates.choose(spec.data.prompt_template, tokenizer)
     evaluations: dict[str, Sequence[Prompt]] = {}
     held_out: set[str] = set()
@@ -135,7 +137,7 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     return Inputs(
         prompts=made.prompts,
         evaluations=evaluations,
-        stop_token_ids=model.stop_token_ids,
+        stop_token_ids=sorted({*model.stop_token_ids, *stop_ids}),
         vocabulary=min(tokenizer.vocabulary, model.vocab_size),
         tokenizer=tokenizer,
     )

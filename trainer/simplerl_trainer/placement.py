@@ -34,6 +34,7 @@ _ALWAYS = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of an actor would inherit its threads' locks
 }
 
 
@@ -50,50 +51,74 @@ def strategy(plan: Plan, one_machine: bool) -> str:
 async def reserve(plan: Plan, cpu_only: bool, seconds: float, one_machine: bool = False) -> PlacementGroup:
     """Reserves the plan's nodes.
 
-    Raises TrainerFailure(PlacementTimeout) after `seconds` seconds, which says what was wanted and what there is.
+    Raises TrainerFailure(PlacementTimeout) after `seconds` seconds, which says what was wanted and what there is; at
+    once where one machine stands for all nodes and is too small, since it does not grow.
     """
     group = placement_group([dict(b) for b in bundles(plan, cpu_only)], strategy=strategy(plan, one_machine))
+    if one_machine and ray.cluster_resources().get(_resource(cpu_only), 0.0) < plan.gpus:
+        seconds = 0.0
     try:
         await asyncio.wait_for(_answer(group.ready()), seconds)
     except TimeoutError as error:
+        remove_placement_group(group)  # what it held of the nodes is free again
         offered = [n["Resources"] for n in ray.nodes() if n["Alive"]]
-        remove_placement_group(group)
-        raise TrainerFailure(FailureReason.PLACEMENT_TIMEOUT, missing(plan, cpu_only, offered, seconds)) from error
+        free = ray.available_resources().get(_resource(cpu_only), 0.0)
+        raise TrainerFailure(
+            FailureReason.PLACEMENT_TIMEOUT, missing(plan, cpu_only, offered, free, seconds)
+        ) from error
     return group
 
 
-def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], seconds: float) -> str:
-    """The sentence for a cluster that does not offer the plan's nodes; `offered` are the resources of Ray's nodes."""
+def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], free: float, seconds: float) -> str:
+    """The sentence for a cluster that does not offer the plan's nodes.
+
+    `offered` are the resources of Ray's nodes; `free` is how much of the wanted one nobody uses, over all nodes.
+    """
     name = _resource(cpu_only)
-    amounts = sorted((n.get(name, 0.0) for n in offered), reverse=True)
-    nodes = ", ".join(f"{name}:{a:g}" for a in amounts if a) or f"no node with a {name}"
-    return (
-        f"the run wanted {plan.nodes} x {name}:{plan.gpus_per_node} and the cluster did not offer it within "
-        f"{seconds:.0f} s; it has {nodes}: wait for its pods, or lower cluster.gpus"
-    )
+    wanted = f"{plan.nodes} x {name}:{plan.gpus_per_node}"
+    did_not = f"the run wanted {wanted} and the cluster did not offer it within {seconds:.0f} s"
+    amounts = sorted((n.get(name, 0.0) for n in offered if n.get(name)), reverse=True)
+    if not amounts:
+        others = sorted({f"{k}:{v:g}" for n in offered for k, v in n.items() if k in ("CPU", "GPU")})
+        has = f"it has no node with a {name}" + (f", only {', '.join(others)}" if others else "")
+        return f"{did_not}; {has}: " + (
+            "wait for its pods" if cpu_only else "check cluster.gpuResource, or set cluster.cpuOnly to train on CPUs"
+        )
+    enough = sum(a >= plan.gpus_per_node for a in amounts)
+    has = f"it has {', '.join(f'{name}:{a:g}' for a in amounts)}"
+    if enough < plan.nodes:
+        return (
+            f"{did_not}; {has}, which is {enough} of the {plan.nodes} nodes: wait for its pods, or lower cluster.gpus "
+            "or cluster.gpusPerNode"
+        )
+    return f"{did_not}; {has}, of which {free:g} are free: wait until other work ends, or lower cluster.gpus"
 
 
-def options(slot: Slot, group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Ray's options for an actor that lives in a slot, with `more` variables of its environment."""
+def options(
+    slots: Sequence[Slot], group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Ray's options for an actor that lives in a slot, or spans several of one node, with `more` variables of its
+    environment."""
     return {
         "num_cpus": 0,
         "num_gpus": 0,
         "max_restarts": 0,  # a rank or engine that comes back has lost its state
-        "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=slot.node),
-        "runtime_env": {"env_vars": environment(slot, cpu_only) | dict(more or {})},
+        "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=slots[0].node),
+        "runtime_env": {"env_vars": environment(slots, cpu_only) | dict(more or {})},
     }
 
 
 def engine_options(
-    slot: Slot, group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None
+    slots: Sequence[Slot], group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Ray's options for an engine that lives in a slot."""
-    return options(slot, group, cpu_only, more) | {"max_concurrency": ENGINE_CONCURRENCY}
+    """Ray's options for an engine that spans slots."""
+    return options(slots, group, cpu_only, more) | {"max_concurrency": ENGINE_CONCURRENCY}
 
 
-def environment(slot: Slot, cpu_only: bool) -> dict[str, str]:
-    """Environment of a rank or engine: its slot's GPU alone, and what its libraries must know at their import."""
-    return {**_ALWAYS, **(_ON_CPU if cpu_only else _ON_CUDA | {"CUDA_VISIBLE_DEVICES": str(slot.gpu)})}
+def environment(slots: Sequence[Slot], cpu_only: bool) -> dict[str, str]:
+    """Environment of a rank or engine: its slots' GPUs alone, and what its libraries must know at their import."""
+    gpus = ",".join(str(s.gpu) for s in slots)
+    return {**_ALWAYS, **(_ON_CPU if cpu_only else _ON_CUDA | {"CUDA_VISIBLE_DEVICES": gpus})}
 
 
 def _resource(cpu_only: bool) -> str:

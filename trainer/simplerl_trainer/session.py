@@ -137,6 +137,7 @@ class Session:
         settings = evaluation.Settings(
             job_seed=self.run.spec.training.seed,
             temperature=spec.temperature,
+            top_p=spec.top_p,
             max_new_tokens=spec.max_new_tokens or self.run.spec.rollout.sampling.max_new_tokens,
             samples=spec.samples,
         )

@@ -33,6 +33,8 @@ class Evaluation(Struct):
     """The data sets."""
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Temperature of the evaluation's samples: 0 takes the likeliest token, otherwise 0.01 to 2 as vLLM has it."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Tokens are drawn from the likeliest ones that hold this share of the probability. 1: from all."""
     max_new_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     """Longest response in tokens. Absent: that of rollout.sampling."""
 

@@ -44,13 +44,13 @@ class Sending:
 @pytest.fixture(scope="module")
 def engines(qwen2: Callable[..., Path]) -> Iterator[Mapping[int, Any]]:
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=200 * 2**20, log_to_driver=False)
-    setup = EngineSetup(str(qwen2(True)), False, True, 64, 16, 512, 1.0, (1,), 0)
+    setup = EngineSetup(str(qwen2(True)), False, True, 64, 16, 512, 1.0, (1,), 0, verify_weights=True)
     actors = {
         e: ray.remote(EngineActor)
         .options(
             num_cpus=0,
             max_concurrency=8,
-            runtime_env={"env_vars": environment(slot, cpu_only=True) | {"SIMPLERL_VERIFY_WEIGHTS": "1"}},
+            runtime_env={"env_vars": environment([slot], cpu_only=True)},
         )
         .remote()
         for slot in SLOTS

@@ -153,7 +153,7 @@ def test_weights_are_not_loaded_under_open_requests(engine: VllmEngine) -> None:
     with pytest.raises(
         TrainerFailure, match="cannot load weights version 1 while 1 requests are unfinished"
     ) as failure:
-        engine.load(SharedMemory("/dev/shm/simplerl-test-none-", (0,), 1.0), [], 1)
+        engine.load([SharedMemory("/dev/shm/simplerl-test-none-", (0,), 1.0)], [], 1)
     assert failure.value.reason is FailureReason.WEIGHT_SYNC_FAILED
     engine.abort([0])
 

@@ -23,6 +23,7 @@ class Settings:
     max_new_tokens: int
     samples: int
     """Responses to each question."""
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ async def evaluate(
         step=0,
         samples_per_prompt=settings.samples,
         temperature=settings.temperature,
+        top_p=settings.top_p,
         max_new_tokens=settings.max_new_tokens,
         probe=0,
         stream=Stream.EVALUATION,

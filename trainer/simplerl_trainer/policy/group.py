@@ -9,13 +9,15 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from simplerl_trainer import ports
 from simplerl_trainer.policy.protocol import RankSetup
 
 
 def join(setup: RankSetup) -> torch.device:
     """Joins the group of all ranks, gloo on CPU and NCCL on CUDA; returns this rank's device.
 
-    Waits up to setup.timeout seconds for the others. A process joins once: another call changes nothing.
+    They meet at the port that rank 0 holds (simplerl_trainer.ports). Waits up to setup.timeout seconds for the others.
+    A process joins once: another call changes nothing.
     """
     os.environ.update(
         RANK=str(setup.rank),
@@ -39,12 +41,29 @@ def join(setup: RankSetup) -> torch.device:
     # its shared-memory collectives are compiled at first use, which needs a compiler, and are no faster
     __compatible_ops__["deepspeed_shm_comm"] = False
     deepspeed.utils.nvtx.enable_nvtx = False  # 4 ms a micro-batch of ranges that nobody reads
-    deepspeed.init_distributed(
-        "gloo" if setup.cpu_only else "nccl", auto_mpi_discovery=False, timeout=timedelta(seconds=setup.timeout)
-    )
+    device = torch.device("cpu" if setup.cpu_only else "cuda:0")
+    backend, timeout = "gloo" if setup.cpu_only else "nccl", timedelta(seconds=setup.timeout)
+    if not dist.is_initialized():
+        dist.init_process_group(
+            backend,
+            store=dist.TCPStore(
+                setup.master_address,
+                setup.master_port,
+                setup.world_size,
+                is_master=setup.rank == 0,
+                timeout=timeout,
+                master_listen_fd=ports.take(setup.master_port) if setup.rank == 0 else None,
+            ),
+            rank=setup.rank,
+            world_size=setup.world_size,
+            timeout=timeout,
+            # as DeepSpeed does: NCCL then forms its communicator now, and groups of parts from it
+            device_id=None if setup.cpu_only or setup.world_size == 1 else device,
+        )
+    deepspeed.init_distributed(backend, auto_mpi_discovery=False, timeout=timeout)  # takes that group over
     # some of CUDA's operations have no deterministic form: they warn
     torch.use_deterministic_algorithms(setup.training.deterministic, warn_only=not setup.cpu_only)
-    return torch.device("cpu" if setup.cpu_only else "cuda:0")
+    return device
 
 
 def sums(values: Mapping[str, float], device: torch.device) -> dict[str, float]:

@@ -17,16 +17,17 @@ CUDA_WORKSPACE = 4 * GIB
 
 
 def budget(setup: EngineSetup) -> int:
-    """Bytes for the engine's KV cache, from its model's config and its limits."""
-    token_bytes = bytes_per_token(setup.model_folder, 2 if setup.bf16 else 4)
+    """Bytes for the KV cache of each of the engine's workers, from its model's config and its limits."""
+    size = setup.tensor_parallel_size
+    token_bytes = bytes_per_token(setup.model_folder, 2 if setup.bf16 else 4, size)
     if setup.cpu_only:
         return on_cpu(token_bytes, setup.max_num_seqs, setup.max_model_len)
     weights = sum(f.stat().st_size for f in Path(setup.model_folder).glob("*.safetensors"))
-    return on_cuda(torch.cuda.get_device_properties(0).total_memory, setup.gpu_memory_share, weights)
+    return on_cuda(torch.cuda.get_device_properties(0).total_memory, setup.gpu_memory_share, weights // size)
 
 
-def bytes_per_token(model_folder: str, element_size: int) -> int:
-    """Bytes that one token takes in the cache of all layers.
+def bytes_per_token(model_folder: str, element_size: int, tensor_parallel_size: int = 1) -> int:
+    """Bytes that one token takes in a worker's cache of all layers; workers share out the heads.
 
     Raises OSError where the folder has no config.json.
     """
@@ -34,7 +35,8 @@ def bytes_per_token(model_folder: str, element_size: int) -> int:
     heads = config["num_attention_heads"]
     head_dim = config.get("head_dim") or config["hidden_size"] // heads
     kv_heads = config.get("num_key_value_heads") or heads
-    return 2 * config["num_hidden_layers"] * kv_heads * head_dim * element_size
+    own_heads = max(kv_heads // tensor_parallel_size, 1)  # a head is there twice where there are too few
+    return 2 * config["num_hidden_layers"] * own_heads * head_dim * element_size
 
 
 def on_cpu(token_bytes: int, max_num_seqs: int, max_model_len: int) -> int:

@@ -26,6 +26,8 @@ class Request:
     max_new_tokens: int
     logprobs: bool
     """Whether the log-probabilities of the drawn tokens are wanted, after temperature (vLLM's processed_logprobs)."""
+    top_p: float = 1.0
+    """Share of the probability from which tokens are drawn; below 1 in evaluations alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,20 @@ class EngineSetup:
     max_num_seqs: int
     max_num_batched_tokens: int
     gpu_memory_share: float
-    """Share of the GPU's memory for this engine."""
+    """Share of each of its GPUs' memory for this engine."""
     stop_token_ids: tuple[int, ...]
-    """Every end-of-sequence id of the model."""
+    """Every id that ends a response."""
     seed: int
     deterministic: bool = False
     """Whether what it computes may depend on its requests and their order alone: then it keeps no prefixes."""
+    vocabulary: int | None = None
+    """Ids below it may be drawn; None: as many as the model's head has rows. Heads are often padded beyond the
+    tokenizer's ids."""
+    tensor_parallel_size: int = 1
+    """GPUs that hold the engine together, each with a worker process of its own; with 1 the engine's process does the
+    work itself."""
+    verify_weights: bool = False
+    """Whether each load compares checksums of all parameters."""
 
 
 class Engine(Protocol):
@@ -82,8 +92,9 @@ class Engine(Protocol):
     def wake(self, tags: Sequence[str]) -> None:
         """Takes memory again for `weights`, then for `kv_cache`; nothing on CPU."""
 
-    def load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
-        """Takes over the ranks' weights and drops the prefix cache; returns the number of parameters loaded."""
+    def load(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int:
+        """Takes over the ranks' weights, each worker along its own road, and drops the prefix cache; returns the number
+        of parameters loaded."""
 
     def version(self) -> int:
         """Version of the weights that it draws from; 0 is the model folder's."""

@@ -31,6 +31,7 @@ class Drawing:
     probe: int = PROBE
     """The samples with an id below it carry log-probabilities."""
     stream: Stream = Stream.ROLLOUT
+    top_p: float = 1.0
     weights_version: int | None = None
     """Version that the samples must come from; None takes any."""
 
@@ -63,6 +64,7 @@ def requests(prompts: Sequence[Prompt], drawing: Drawing) -> Sequence[Request]:
             temperature=drawing.temperature,
             max_new_tokens=drawing.max_new_tokens,
             logprobs=p * drawing.samples_per_prompt + s < drawing.probe,
+            top_p=drawing.top_p,
         )
         for p, prompt in enumerate(prompts, start=drawing.first_prompt)
         for s in range(drawing.samples_per_prompt)

@@ -1,4 +1,7 @@
-"""Whether a model in vLLM computes with the weights that were sent: the debug check of a weight sync."""
+"""Whether a model in vLLM computes with the weights that were sent: the debug check of a weight sync.
+
+Each worker checks the pieces that it holds.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,22 +10,24 @@ import torch
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
 
 from simplerl_trainer.rollout.fused import EMBEDDING, HEAD, is_tied, parts
+from simplerl_trainer.rollout.shards import Shard
 
 _PERIOD = 65521  # positions repeat in the checksum's weights after this prime, so that sums stay cheap
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What came of one parameter."""
+    """What came of one parameter, or of the piece of it that this worker holds."""
 
     rows: int
     """Size of its first dimension."""
     checksum: int
 
 
-def arrived(tensor: torch.Tensor, dtype: torch.dtype) -> Arrived:
+def arrived(tensor: torch.Tensor, shard: Shard | None, dtype: torch.dtype) -> Arrived:
     """What is remembered of a tensor that came, in the model's type."""
-    return Arrived(tensor.shape[0], checksum(tensor.to(dtype)))
+    piece = tensor if shard is None else shard.of(tensor)
+    return Arrived(piece.shape[0], checksum(piece.to(dtype)))
 
 
 def checksum(tensor: torch.Tensor) -> int:

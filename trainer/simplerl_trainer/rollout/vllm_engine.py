@@ -4,10 +4,15 @@ Only that thread touches vLLM. Other threads leave it commands and take finished
 queue's put, however long a step takes:
 
     submit, abort, load, sleep, wake ──commands──▶ step loop ──finished──▶ finished(wait)
+
+With tensor parallelism the model lives in worker processes, one for each GPU, and this one only schedules. They end
+together: workers watch for this process's end, and this one ends when a worker does, so that whoever watches an engine
+has one process to watch.
 """
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -16,13 +21,13 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import cuda, faults, kv_cache, vllm_requests
+from simplerl_trainer.rollout import cuda, faults, kv_cache, shared_names, vllm_requests
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.road import Receiver
 
-VERIFY = "SIMPLERL_VERIFY_WEIGHTS"
-"""Environment: 1 compares checksums after every load."""
+LOST_WORKER = 70
+"""Exit code of an engine's process of which a worker ended."""
 _EXTENSION = "simplerl_trainer.rollout.worker_extension.WorkerExtension"
 
 
@@ -99,14 +104,15 @@ class VllmEngine:
         if not self._on_cpu():
             self._call(lambda: self._llm.wake_up(tags=list(tags)))
 
-    def load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
-        """Takes over the ranks' weights and drops the prefix cache; returns the number of parameters loaded.
+    def load(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int:
+        """Takes over the ranks' weights, each worker along its own road, and drops the prefix cache; returns the number
+        of parameters loaded.
 
         Raises TrainerFailure(WeightSyncFailed) where requests are open, a bucket does not come, or a parameter is not
         loaded; the engine is of no use then.
         """
         self._refuse_open(f"load weights version {version}")
-        count: int = self._call(lambda: self._load(receiver, buckets, version))
+        count: int = self._call(lambda: self._load(receivers, buckets, version))
         return count
 
     def version(self) -> int:
@@ -154,6 +160,7 @@ class VllmEngine:
                 if self._llm is not None and self._llm.has_unfinished_requests():
                     self._deliver(self._llm.step())
         except BaseException as error:  # noqa: BLE001 - every end of this thread is raised again by the next call
+            self._end_with_workers()
             with self._changed:
                 self._error = faults.named(error, "drawing samples")
                 self._changed.notify_all()
@@ -177,6 +184,7 @@ class VllmEngine:
             try:
                 future.set_result(command())
             except Exception as error:  # noqa: BLE001 - it is raised where the command came from
+                self._end_with_workers()
                 named = faults.named(error, "serving a call")
                 future.set_exception(named)
                 with self._changed:
@@ -201,6 +209,8 @@ class VllmEngine:
             vllm.EngineArgs(
                 model=setup.model_folder,
                 skip_tokenizer_init=True,
+                tensor_parallel_size=setup.tensor_parallel_size,
+                distributed_executor_backend="mp" if setup.tensor_parallel_size > 1 else None,
                 dtype="bfloat16" if setup.bf16 else "float32",
                 seed=setup.seed,
                 max_model_len=setup.max_model_len,
@@ -219,7 +229,18 @@ class VllmEngine:
         )
         if not setup.cpu_only:
             cuda.check_runner(self._llm)
+        if setup.tensor_parallel_size > 1:
+            self._llm.model_executor.register_failure_callback(_end)
+            self._llm.collective_rpc("forget_names")
+            shared_names.forget()
+        if setup.vocabulary is not None:
+            self._llm.collective_rpc("draw_below", args=(setup.vocabulary,))
         return {"vllm": vllm.__version__, "torch": torch.__version__}
+
+    def _end_with_workers(self) -> None:
+        """Ends this process where an error comes from a worker that ended."""
+        if self._llm is not None and getattr(self._llm.model_executor, "is_failed", False):
+            _end()
 
     def _add(self, calls: Sequence[tuple[str, Any, Any]]) -> None:
         for call in calls:
@@ -242,9 +263,14 @@ class VllmEngine:
             self._changed.notify_all()
         self._llm.abort_request([str(i) for i in known])
 
-    def _load(self, receiver: Receiver, buckets: Sequence[Bucket], version: int) -> int:
-        check_values = os.environ.get(VERIFY) == "1"
-        (count,) = self._llm.collective_rpc("load_from_ranks", args=(receiver, buckets, check_values))
+    def _load(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int:
+        assert self._setup is not None
+        loaded: list[int | TrainerFailure] = self._llm.collective_rpc(
+            "load_from_ranks", args=(receivers, buckets, self._setup.verify_weights)
+        )
+        for count in loaded:
+            if isinstance(count, TrainerFailure):
+                raise count
         if not self._llm.reset_prefix_cache():
             raise TrainerFailure(
                 FailureReason.WEIGHT_SYNC_FAILED,
@@ -252,4 +278,9 @@ class VllmEngine:
             )
         with self._changed:
             self._version = version
-        return int(count)
+        return min(int(count) for count in loaded)
+
+
+def _end() -> None:
+    print("a worker of this engine ended, and the engine with it", file=sys.stderr, flush=True)
+    os._exit(LOST_WORKER)

@@ -33,10 +33,11 @@ def to_vllm(request: Request, stop_token_ids: Sequence[int]) -> tuple[str, Any, 
 
     params = SamplingParams(
         temperature=request.temperature,
+        top_p=request.top_p,
         seed=request.seed,
         max_tokens=request.max_new_tokens,
         stop_token_ids=list(stop_token_ids),
-        ignore_eos=True,  # the setup names every end-of-sequence id
+        ignore_eos=True,  # the setup names every id that ends a response
         logprobs=0 if request.logprobs else None,  # 0: of the drawn token alone
         detokenize=False,
         output_kind=RequestOutputKind.FINAL_ONLY,

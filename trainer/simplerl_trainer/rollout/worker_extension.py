@@ -1,4 +1,8 @@
-"""What vLLM's worker learns for a weight sync (vLLM's worker_extension_cls); called by collective_rpc."""
+"""What vLLM's workers learn (vLLM's worker_extension_cls); called on all of them by collective_rpc.
+
+A worker may be a process of its own, from which vLLM passes on only the text of an error: failures with a reason are
+therefore returned, not raised.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,40 +10,62 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import fused, verify
+from simplerl_trainer.rollout import fused, shards, shared_names, verify
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.receive import receive
 from simplerl_trainer.weights.road import Receiver
 
 
 class WorkerExtension:
-    """Mixed into vLLM's worker class, whose `model_runner` and `device` it uses."""
+    """Mixed into vLLM's worker class, whose `model_runner`, `device` and `rank` it uses."""
 
     model_runner: Any
     device: torch.device
+    rank: int
+    """Position among the workers of the engine."""
 
-    def load_from_ranks(self, receiver: Receiver, buckets: Sequence[Bucket], check_values: bool) -> int:
+    def draw_below(self, vocabulary: int) -> None:
+        """Makes ids from `vocabulary` on impossible to draw: their logits are cut off with those of vLLM's own padding,
+        before temperature and log-probabilities. Costs nothing a token, unlike a logits processor."""
+        processor = self.model_runner.get_model().logits_processor
+        processor.org_vocab_size = min(vocabulary, processor.org_vocab_size)
+
+    def forget_names(self) -> None:
+        """Takes away the names of what this worker shares with others in /dev/shm."""
+        shared_names.forget()
+
+    def load_from_ranks(
+        self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], check_values: bool
+    ) -> int | TrainerFailure:
         """Loads every parameter from the ranks by one layerwise reload; returns their number.
 
-        `check_values` compares checksums of what came with what the model then computes with. Raises
-        TrainerFailure(WeightSyncFailed) where a parameter is missing, unknown, not loaded or different.
+        Each worker has a road of its own among `receivers`, and keeps its piece of what comes. `check_values` compares
+        checksums of what came with what the model then computes with. Returns TrainerFailure(WeightSyncFailed) where a
+        parameter is missing, unknown, not loaded or different.
         """
+        try:
+            return self._load_along(receivers[self.rank], buckets, check_values)
+        except TrainerFailure as failure:
+            return failure
+
+    def _load_along(self, receiver: Receiver, buckets: Sequence[Bucket], check_values: bool) -> int:
         model = self.model_runner.get_model()
         _check_names({p.name for b in buckets for p in b.parameters}, fused.wanted(model))
         tied = fused.is_tied(model)  # asked now: while it reloads, vLLM holds the two apart
+        held = shards.shards(model) if check_values else {}
         came: dict[str, verify.Arrived] = {}
         dtype = self.model_runner.model_config.dtype
 
         def tensors() -> Iterator[tuple[str, torch.Tensor]]:
             for parameter, tensor in receive(receiver, buckets, self.device):
                 if check_values:
-                    came[parameter.name] = verify.arrived(tensor, dtype)
+                    came[parameter.name] = verify.arrived(tensor, held.get(parameter.name), dtype)
                 yield parameter.name, tensor
                 if parameter.name == fused.EMBEDDING and tied:
                     # On CPU the head multiplies with a packed copy, which stays stale unless it is loaded too.
                     yield fused.HEAD, tensor
 
-        not_loaded = {name for name, _ in model.named_parameters()} - self._reload(model, tensors())
+        not_loaded = {name for name, _ in model.named_parameters()} - self._reload_recorded(model, tensors())
         if not_loaded:
             raise _failed(f"vLLM did not load {_listed(not_loaded)}")
         different = verify.differences(model, came) if check_values else set()
@@ -47,7 +73,7 @@ class WorkerExtension:
             raise _failed(f"vLLM does not compute with what the ranks sent of {_listed(different)}")
         return sum(len(b.parameters) for b in buckets)
 
-    def _reload(self, model: Any, tensors: Iterator[tuple[str, torch.Tensor]]) -> set[str]:
+    def _reload_recorded(self, model: Any, tensors: Iterator[tuple[str, torch.Tensor]]) -> set[str]:
         """Names of vLLM's parameters that were loaded; its reload_weights only logs those that were not."""
         loaded: set[str] = set()
         load_weights = model.load_weights

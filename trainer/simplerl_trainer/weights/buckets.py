@@ -44,6 +44,10 @@ class Bucket:
     def numel(self) -> int:
         return sum(p.numel for p in self.parameters)
 
+    @property
+    def nbytes(self) -> int:
+        return sum(p.nbytes for p in self.parameters)
+
 
 def make_buckets(parameters: Iterable[Parameter], limit: int = LIMIT) -> Sequence[Bucket]:
     """The buckets of all parameters, in order; a new one starts where the type changes or `limit` bytes are passed."""

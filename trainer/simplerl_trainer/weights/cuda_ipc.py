@@ -15,14 +15,12 @@ from simplerl_trainer.weights.buckets import LIMIT, Bucket
 from simplerl_trainer.weights.handover import WINDOW, Handover, check_size, offered
 from simplerl_trainer.weights.road import CudaIpc
 
-_DEVICE = 0  # Ray shows each actor the GPU of its slot alone
-
 
 class _Buffer:
     """Memory of this process's GPU that other processes may open."""
 
     def __init__(self, nbytes: int) -> None:
-        self.bytes = torch.empty(nbytes, dtype=torch.uint8, device=f"cuda:{_DEVICE}")
+        self.bytes = torch.empty(nbytes, dtype=torch.uint8, device=_device())
         self.address: list[Any] = [_as_text(part) for part in self.bytes.untyped_storage()._share_cuda_()]
 
 
@@ -86,9 +84,16 @@ def _open(address: list[Any]) -> torch.Tensor:
     key = tuple(address)
     if key not in _opened:
         torch.cuda.init()
-        storage = torch.UntypedStorage._new_shared_cuda(*(_from_text(part) for part in address))
-        _opened[key] = torch.empty(0, dtype=torch.uint8, device=f"cuda:{_DEVICE}").set_(storage)
+        # the same GPU may have another number in the sender's process
+        handle = [_device().index, *(_from_text(part) for part in address[1:])]
+        storage = torch.UntypedStorage._new_shared_cuda(*handle)
+        _opened[key] = torch.empty(0, dtype=torch.uint8, device=_device()).set_(storage)
     return _opened[key]
+
+
+def _device() -> torch.device:
+    """The GPU of this process's slot: the only one that it sees, or its own among those of an engine over several."""
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def _write(path: Path, text: str) -> None:

@@ -17,7 +17,8 @@ class SharedMemory:
     prefix: str
     """Path without the bucket's number, for example /dev/shm/simplerl-tiny-1a2b3-1-slot0-."""
     readers: tuple[int, ...]
-    """The engines that read along this road: all of the slot's for its sender, its own number for a receiver."""
+    """The engines that read along this road, each through its worker in the slot: all of them for the sender, its own
+    number for a receiver."""
     timeout: float
     """Seconds to wait for each bucket."""
 
@@ -56,7 +57,7 @@ class Broadcast:
 
 
 Receiver = Local | Broadcast
-"""How an engine gets its buckets."""
+"""How a worker of an engine gets its buckets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ class Roads:
 
     senders: Mapping[int, Sender]
     """By rank; a rank that only gathers has a sender without roads."""
-    receivers: Mapping[int, Receiver]
-    """By engine."""
+    receivers: Mapping[int, tuple[Receiver, ...]]
+    """By engine: a road for each of its workers, in the order of its slots."""
 
 
 def prefix(run: str, slot: int | None = None) -> str:
@@ -39,7 +39,8 @@ def roads(
 
     `run` is unique among the runs that share a machine; `address` and `port` are rank 0's, the port a free one;
     `timeout` is the seconds that one bucket may take; `engines` are those that live, by default all. Weights reach each
-    slot once: from its own rank, or by a broadcast to its first engine, which passes them on.
+    slot once: from its own rank, or by a broadcast to its first engine, which passes them on. An engine over several
+    slots takes part in the road of each, through the worker that lives there.
     """
     living = {s.index: tuple(e for e in s.engines if engines is None or e in engines) for s in slots}
     inside = SharedMemory if cpu_only else CudaIpc
@@ -50,8 +51,8 @@ def roads(
     senders = {
         s.rank: Sender(broadcast=None, local=local(s.index, living[s.index])) for s in slots if s.rank is not None
     }
-    receivers: dict[int, Receiver] = {
-        e: inside(prefix(run, s.index), (e,), timeout) for s in slots for e in living[s.index]
+    workers: dict[tuple[int, int], Receiver] = {  # by engine and slot
+        (e, s.index): inside(prefix(run, s.index), (e,), timeout) for s in slots for e in living[s.index]
     }
     far = [s for s in slots if s.rank is None and living[s.index]]
     if far:
@@ -60,7 +61,9 @@ def roads(
         senders[0] = replace(senders[0], broadcast=group)
         for member, slot in enumerate(far, start=1):
             first, *others = living[slot.index]
-            receivers[first] = replace(group, rank=member, forward=local(slot.index, tuple(others)))
+            forward = local(slot.index, tuple(others))
+            workers[first, slot.index] = replace(group, rank=member, forward=forward)
+    receivers = {e: tuple(road for (of, _), road in workers.items() if of == e) for e, _ in sorted(workers)}
     return Roads(senders, receivers)
 
 
@@ -79,5 +82,5 @@ def for_version(all_roads: Roads, version: int) -> Roads:
 
     return Roads(
         {r: replace(s, local=local(s.local)) for r, s in all_roads.senders.items()},
-        {e: received(r) for e, r in all_roads.receivers.items()},
+        {e: tuple(map(received, roads)) for e, roads in all_roads.receivers.items()},
     )

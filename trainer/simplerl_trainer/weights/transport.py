@@ -12,6 +12,7 @@ import torch
 from torch.distributed import BroadcastOptions, ProcessGroup, TCPStore
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer import ports
 from simplerl_trainer.weights.road import Broadcast
 
 SENDER = 0
@@ -75,6 +76,7 @@ def _form(road: Broadcast) -> _Group:
         is_master=road.rank == SENDER,
         timeout=timeout,
         wait_for_workers=False,
+        master_listen_fd=ports.take(road.port) if road.rank == SENDER else None,
     )
     match road.backend:
         case "gloo":

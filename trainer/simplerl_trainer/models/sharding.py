@@ -1,0 +1,37 @@
+"""Whether a model can be shared out over the GPUs of an engine."""
+
+import json
+from pathlib import Path
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+
+SIZES = (1, 2, 4, 8)
+"""Values of rollout.tensorParallelSize."""
+
+
+def check(folder: Path, size: int) -> None:
+    """Heads and hidden units are dealt out whole; heads of keys and values may be repeated.
+
+    Raises TrainerFailure(INVALID_INPUT) naming what does not divide, and the sizes that fit.
+    """
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    found = _in_the_way(config, size)
+    if found is not None:
+        fits = " or ".join(str(s) for s in SIZES if _in_the_way(config, s) is None)
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT,
+            f"rollout.tensorParallelSize is {size}, over which the {found} of model folder {folder} cannot be dealt "
+            f"out evenly: use {fits}",
+        )
+
+
+def _in_the_way(config: dict[str, int], size: int) -> str | None:
+    heads, hidden = config["num_attention_heads"], config["intermediate_size"]
+    kv_heads = config.get("num_key_value_heads") or heads
+    if heads % size:
+        return f"{heads} attention heads"
+    if kv_heads % size and size % kv_heads:
+        return f"{kv_heads} heads of keys and values"
+    if hidden % size:
+        return f"{hidden} units of the hidden layers"
+    return None
