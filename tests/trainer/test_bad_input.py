@@ -206,3 +206,26 @@ def test_a_plan_says_what_will_not_do(place: Place, spoil: Callable[[Place], Non
     assert result.exit_code == 0, result.output
     (warning,) = [w for w in json.loads(result.output)["warnings"] if sentence in w]
     assert "\n" not in warning
+
+
+VALIDATED: list[tuple[str, Callable[[Place], None], str]] = [
+    ("code that is not here may be in the containers", nothing, ""),
+    ("code that is whole", code("def score(response): return 1.0"), ""),
+    ("code that is never run by validating", code("raise SystemExit(3)", "def score(response): return 1.0"), ""),
+    ("code that is no Python", code("def score(:"),
+     "spec.rewards[0].python.file: FOLDER/score.py is not Python (invalid syntax in line 1): correct it"),
+    ("code without the function", code("import os"),
+     "spec.rewards[0].python.file: FOLDER/score.py defines no function score (it defines os): add it, or name another "
+     "one"),
+    ("a function of other arguments", code("def score(completion): return 1.0"),
+     "spec.rewards[0].python.file: FOLDER/score.py defines score with the parameter completion, which is not one of "
+     "prompt, question, response, answer, record, truncated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), [v[1:] for v in VALIDATED], ids=[v[0] for v in VALIDATED])
+def test_what_is_on_this_machine_is_validated_too(place: Place, spoil: Callable[[Place], None], sentence: str) -> None:
+    spoil(place)
+    said = run(place, "validate", [s.replace("FOLDER", str(place.folder)) for s in PYTHON])
+    expected = (1, sentence.replace("FOLDER", str(place.folder))) if sentence else (0, "valid")
+    assert said == (expected[0], f"{place.folder}/job.yaml: {expected[1]}\n")

@@ -32,8 +32,14 @@ class Format(StrEnum):
 
 @app.command()
 def validate(file: File, settings: Settings = []) -> None:  # noqa: B006 (typer reads the default)
-    """Say what the cluster would say of a job's file."""
-    _valid(file, settings)
+    """Say what the cluster would say of a job's file, and of the reward code that is on this machine."""
+    from simplerl_trainer.rewards import python
+
+    faults = python.faults(_valid(file, settings).spec.rewards)
+    for fault in faults:
+        typer.echo(f"{file}: spec.{fault}", err=True)
+    if faults:
+        raise typer.Exit(1)
     typer.echo(f"{file}: valid")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from simplerl_api import reward_code
 from simplerl_api.run import reward_code_folder
-from simplerl_api.spec.rewards import PythonReward
+from simplerl_api.spec.rewards import PythonReward, Reward
 from simplerl_trainer.rewards.messages import Case
 from simplerl_trainer.rewards.outcome import Outcome, Verdict
 
@@ -31,6 +31,19 @@ def code_file(reward: PythonReward, index: int) -> Path:
         return Path(reward_code_folder(index)) / reward.config_map.key
     assert reward.file is not None, "a python reward has exactly one of file and configMap"
     return Path(reward.file)
+
+
+def faults(rewards: Sequence[Reward]) -> list[str]:
+    """What can be seen of the code of rewards on this machine without running it: a sentence for each fault. Files that
+    are not here may be in the containers."""
+    found = []
+    for i, reward in enumerate(rewards):
+        file = Path(reward.python.file) if reward.python is not None and reward.python.file is not None else None
+        if file is not None and file.is_file():
+            assert reward.python is not None
+            said = reward_code.fault(file.read_text(encoding="utf-8", errors="replace"), reward.python.function)
+            found += [f"rewards[{i}].python.file: {file} {said}"] if said is not None else []
+    return found
 
 
 class Function:
