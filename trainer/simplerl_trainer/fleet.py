@@ -92,7 +92,7 @@ async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Sit
     first_slots = {s.node: s for s in reversed(plan.slots())}
     actor = ray.remote(NodeActor)
     nodes = [
-        actor.options(**_node_options(placement.options([first_slots[n]], group, cpu_only))).remote()
+        actor.options(**node_options(placement.options([first_slots[n]], group, cpu_only))).remote()
         for n in range(plan.nodes)
     ]
     if run.spec.model.hub is not None:
@@ -117,7 +117,7 @@ async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Sit
     return Site(group, nodes, folders, kept)
 
 
-def _node_options(options: dict[str, Any]) -> dict[str, Any]:
+def node_options(options: dict[str, Any]) -> dict[str, Any]:
     """A node's own actor downloads: what the driver's environment says of the hub holds for it too."""
     variables = options["runtime_env"]["env_vars"] | hub.environment(os.environ)
     return {**options, "runtime_env": {"env_vars": variables}}

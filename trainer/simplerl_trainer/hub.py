@@ -41,7 +41,7 @@ def resolve(hub: HubModel | HubQuestions, field: str) -> str:
 
     kind = "model" if isinstance(hub, HubModel) else "dataset"
     found = _asked(lambda: HfApi().resolve_revision(hub.name, repo_type=kind, revision=hub.revision), hub, field)
-    return str(found)
+    return found.resolved  # str(found) is the name that was asked for
 
 
 def model_folder(hub: HubModel, commit: str, field: str, *, weights: bool) -> Path:
@@ -127,9 +127,7 @@ def fault(error: BaseException, hub: HubModel | HubQuestions, field: str) -> str
         )
     match error:
         case errors.GatedRepoError():
-            reader = (
-                f"the token in {HUB_TOKEN} may not read" if token else f"nobody reads without a token ({HUB_TOKEN})"
-            )
+            reader = f"the token in {HUB_TOKEN} may not read" if token else f"needs a token ({HUB_TOKEN})"
             return f"{named}, a gated repository that {reader}: accept its terms and give {field}.tokenSecretRef"
         case errors.RepositoryNotFoundError():
             reader = f"the token in {HUB_TOKEN}" if token else f"readers without a token ({HUB_TOKEN})"
