@@ -131,5 +131,5 @@ def test_no_rank_writes_more_than_its_part(found: dict[int, Found], folder: Path
 
 
 def test_a_folder_without_a_run_cannot_be_exported(tmp_path: Path) -> None:
-    with pytest.raises(export.NoCheckpoint, match="has no folder checkpoints: give the folder of a run"):
+    with pytest.raises(export.NoCheckpoint, match="has no folder checkpoints: give a run's folder"):
         export.export(tmp_path, tmp_path / "model")

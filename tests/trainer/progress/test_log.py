@@ -109,3 +109,12 @@ def test_a_step_s_line_names_what_is_not_finite_and_holds_only_what_is(tmp_path:
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_a_log_on_a_full_disk_still_speaks(capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log(Path("/dev/full"))
+    log.error("run failed", reason="CheckpointFailed")
+    said = capsys.readouterr()
+    assert json.loads(said.out)["reason"] == "CheckpointFailed"
+    assert said.err == "error: the log's file cannot be written: No space left on device\n"
+    assert len(log.lines) == 1

@@ -8,7 +8,7 @@ neither the number of ranks nor the ZeRO stage shows in what is saved:
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -51,6 +51,10 @@ class Shard:
             self.name, self.shape, self.start + start, {k: t.narrow(0, start, numel) for k, t in self.state.items()}
         )
 
+    def moved(self, to: Callable[[torch.Tensor], torch.Tensor], keys: Iterable[str]) -> "Shard":
+        """The shard with these tensors only, each as `to` gives it."""
+        return Shard(self.name, self.shape, self.start, {k: to(self.state[k]) for k in keys})
+
 
 def share(shards: Sequence[Shard], rank: int, ranks: int) -> Sequence[Shard]:
     """The part of the same shards on all ranks that one of them writes: near equal parts, together the whole."""
@@ -65,15 +69,17 @@ def share(shards: Sequence[Shard], rank: int, ranks: int) -> Sequence[Shard]:
     return mine
 
 
-def write(
-    folder: Path, shards: Sequence[Shard], rank: int, ranks: int, keys: Sequence[str] = KEYS, limit: int = FILE_BYTES
-) -> Sequence[Path]:
-    """Writes a rank's shards to files of at most `limit` bytes; returns them. Raises OSError."""
+def write(folder: Path, shards: Sequence[Shard], rank: int, ranks: int, limit: int = FILE_BYTES) -> Sequence[Path]:
+    """Writes a rank's shards, all with the same keys, to files of at most `limit` bytes; returns them.
+
+    Raises OSError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for number, parts in enumerate(_files(shards, max(limit // (4 * len(keys)), 1))):
+    element = 4 * max((len(s.state) for s in shards), default=1)
+    for number, parts in enumerate(_files(shards, max(limit // element, 1))):
         path = folder / f"{rank:05}-of-{ranks:05}.{number:05}.safetensors"
-        tensors = {f"{key} {p.name}": p.state[key].detach().cpu().contiguous() for p in parts for key in keys}
+        tensors = {f"{key} {p.name}": t.detach().cpu().contiguous() for p in parts for key, t in p.state.items()}
         slices = {p.name: {"start": p.start, "shape": p.shape} for p in parts}
         try:
             save_file(tensors, path, metadata={"slices": json.dumps(slices)})

@@ -54,6 +54,15 @@ class Offloaded:
             self._free[copy.numel()].append(copy)
         self._out = []
 
+    def at_hand(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor where its bytes are: itself, or a view of the host's copy while its storage is out."""
+        storage = tensor.untyped_storage()._cdata
+        for out, copy in self._out:
+            if out._cdata == storage:
+                place = (tensor.storage_offset(), tensor.size(), tensor.stride())
+                return torch.empty(0, dtype=tensor.dtype).set_(copy.untyped_storage(), *place)
+        return tensor
+
     def _host(self, size: int) -> torch.Tensor:
         """Page-locked memory, which is slow to get and is kept for the next time."""
         if self._free[size]:

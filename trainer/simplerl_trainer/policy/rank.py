@@ -174,6 +174,7 @@ class Rank:
                 setup.world_size,
                 saved.Position(self._optimizer_steps, setup.precision),
                 setup.model_folder if setup.rank == 0 else None,
+                self._at_hand,
             )
 
     def load(self, folder: str) -> None:
@@ -192,7 +193,12 @@ class Rank:
         """
         setup, path = self._setup, Path(folder)
         with self._named("the export of the model"), writing(f"the model {path} could not be written", path):
-            weights.export(self._actor, setup.precision, setup.model_folder, path, notes, writes=setup.rank == 0)
+            weights.export(self._actor, setup.precision, setup.model_folder, path, notes, self._at_hand)
+
+    def _at_hand(self, tensor: torch.Tensor) -> torch.Tensor:
+        for held in self._trained_memory:
+            tensor = held.at_hand(tensor)
+        return tensor
 
     def _trained(self) -> dict[str, Trained]:
         return {"actor": self._actor, "critic": self._critic}

@@ -11,7 +11,7 @@ from torch import nn
 from simplerl_api.spec.training import Optimizer
 from simplerl_trainer.checkpoints.shards import MASTER, Shard, share
 from simplerl_trainer.policy.offload import tensors_of
-from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, moments, steps_taken
+from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, make_moments, moments, steps_taken
 
 
 class Replicated:
@@ -62,16 +62,20 @@ class Replicated:
         return tensors_of(self.module, self._masters, self._optimizer)
 
     def held(self) -> Sequence[Shard]:
+        make_moments(self._optimizer, self._masters)
+        return self._shards()
+
+    def written(self) -> Sequence[Shard]:
+        return share(self._shards(), dist.get_rank(), dist.get_world_size())
+
+    def _shards(self) -> Sequence[Shard]:
         named = zip(self.module.named_parameters(), self._masters, strict=True)
         return [
             Shard(name, tuple(p.shape), 0, {k: t.view(-1) for k, t in self._state(master).items()})
             for (name, p), master in named
         ]
 
-    def written(self) -> Sequence[Shard]:
-        return share(self.held(), dist.get_rank(), dist.get_world_size())
-
-    def steps(self) -> int:
+    def steps(self) -> torch.Tensor:
         return steps_taken(self._optimizer, self._masters[0])
 
     def publish(self, steps: int) -> None:

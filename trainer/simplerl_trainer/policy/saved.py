@@ -6,9 +6,11 @@ ranks.json        the schedules' position
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.training import Precision
@@ -18,7 +20,10 @@ from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.policy.trained import Trained
 from simplerl_trainer.policy.weights import dtype_name, whole_shape
 
-ACTOR, MODEL, POSITION = "actor", "model", "ranks.json"
+MODEL, POSITION = "model", "ranks.json"
+
+AtHand = Callable[[torch.Tensor], torch.Tensor]
+"""Gives a tensor where its bytes are: itself, or the host's copy where it is out of the device's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ def save(
     ranks: int,
     position: Position,
     model_folder: str | None,
+    at_hand: AtHand,
 ) -> dict[str, File]:
     """Writes one rank's part below `folder`, which is there; returns its files once they are on disk.
 
@@ -47,7 +53,9 @@ def save(
         paths = [
             path
             for name, model in trained.items()
-            for path in shards.write(folder / name, model.written(), rank, ranks)
+            for path in shards.write(
+                folder / name, [s.moved(at_hand, shards.KEYS) for s in model.written()], rank, ranks
+            )
         ]
         if model_folder is not None:
             (folder / MODEL).mkdir()
@@ -56,7 +64,7 @@ def save(
             document = {
                 "optimizer_steps": position.optimizer_steps,
                 "precision": position.precision.value,
-                "adamw_steps": {name: model.steps() for name, model in trained.items()},
+                "adamw_steps": {name: int(at_hand(model.steps())) for name, model in trained.items()},
             }
             paths[-1].write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         files = {str(path.relative_to(folder)): manifest.settled(path) for path in paths}

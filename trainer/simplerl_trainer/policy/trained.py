@@ -47,10 +47,11 @@ class Trained(Protocol):
         """The slices of masters and moments that this rank trains; what is copied into them, `publish` takes over."""
 
     def written(self) -> Sequence[Shard]:
-        """The slices that this rank saves: those of all ranks are the whole model, once."""
+        """The slices that this rank saves: those of all ranks are the whole model, once. Nothing is computed and no
+        other rank is asked, so that tensors may be out of the device's memory."""
 
-    def steps(self) -> int:
-        """Steps that AdamW has taken; those that were skipped are not counted."""
+    def steps(self) -> torch.Tensor:
+        """Steps that AdamW has taken, a number; those that were skipped are not counted."""
 
     def publish(self, steps: int) -> None:
         """Makes the weights on all ranks those of the masters, and lets AdamW go on after `steps` steps."""
@@ -68,21 +69,27 @@ def adamw(parameters: Sequence[nn.Parameter], optimizer: Optimizer) -> torch.opt
 
 
 def moments(optimizer: torch.optim.Optimizer, master: torch.Tensor) -> dict[str, torch.Tensor]:
-    """AdamW's two moment estimates of a tensor, made as its first step would make them where there are none yet."""
+    """AdamW's two moment estimates of a tensor; zeros where it has not taken a step yet."""
     state = optimizer.state[master]
-    if not state:
-        state["step"] = torch.zeros((), dtype=torch.float32, device=master.device)
-        state |= {key: torch.zeros_like(master, requires_grad=False) for key in MOMENTS}
-    return {key: state[key] for key in MOMENTS}
+    return {key: state[key] if state else torch.zeros(master.shape) for key in MOMENTS}
 
 
-def steps_taken(optimizer: torch.optim.Optimizer, master: torch.Tensor) -> int:
-    """Steps that AdamW has taken with a tensor."""
-    return int(optimizer.state[master].get("step", 0))
+def make_moments(optimizer: torch.optim.Optimizer, masters: Sequence[torch.Tensor]) -> None:
+    """Gives AdamW the moment estimates that its first step would make, where it has none yet."""
+    for master in masters:
+        state = optimizer.state[master]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=master.device)
+            state |= {key: torch.zeros_like(master, requires_grad=False) for key in MOMENTS}
+
+
+def steps_taken(optimizer: torch.optim.Optimizer, master: torch.Tensor) -> torch.Tensor:
+    """Steps that AdamW has taken with a tensor, a number."""
+    steps: torch.Tensor = optimizer.state[master].get("step", torch.zeros(()))
+    return steps
 
 
 def go_on_after(optimizer: torch.optim.Optimizer, masters: Sequence[torch.Tensor], steps: int) -> None:
     """Sets the steps that AdamW has taken: they undo the bias of its moments."""
     for master in masters:
-        moments(optimizer, master)
         optimizer.state[master]["step"].fill_(steps)

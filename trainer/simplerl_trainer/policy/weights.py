@@ -1,12 +1,14 @@
-"""The actor's weights whole: by bucket for the engines, as a Hugging Face folder for everybody else."""
+"""The actor's weights: by bucket for the engines, as a Hugging Face folder for everybody else."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 
 from simplerl_api.spec.training import Precision
-from simplerl_trainer.checkpoints import hugging_face
+from simplerl_trainer.checkpoints import hugging_face, shards
 from simplerl_trainer.policy.trained import Trained
 from simplerl_trainer.weights.buckets import Bucket, Parameter
 
@@ -33,19 +35,40 @@ def gather(actor: Trained, buckets: Sequence[Bucket], *, wanted: bool) -> Iterat
 
 
 def export(
-    actor: Trained, precision: Precision, source: str, target: Path, notes: Mapping[str, str], *, writes: bool
+    actor: Trained,
+    precision: Precision,
+    source: str,
+    target: Path,
+    notes: Mapping[str, str],
+    at_hand: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
     """Writes a plain Hugging Face folder with the configuration and tokenizer of `source`; `notes` go with it.
 
-    Every rank takes part; the one that `writes` has the files.
+    Every rank writes its part of the masters to a folder beside it, of which the first makes the model: nothing is
+    gathered on a device, whose memory the engines may have. Collective. Raises OSError.
     """
-    files = hugging_face.files(parameters(actor, precision))
-    flats = gather(actor, files, wanted=writes)
-    if writes:
-        hugging_face.write(target, Path(source), files, flats, notes)
-    else:
-        for _ in flats:
-            pass
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    parts = target.with_name(f"{target.name}.shards")
+    if rank == 0:
+        shutil.rmtree(parts, ignore_errors=True)
+        parts.mkdir(parents=True)
+    dist.barrier()
+    shards.write(parts, [s.moved(at_hand, [shards.MASTER]) for s in actor.written()], rank, ranks)
+    dist.barrier()
+    if rank == 0:
+        masters = shards.Saved(parts)
+        masters.check({n: whole_shape(p) for n, p in actor.module.named_parameters()})
+        assemble(masters, precision, Path(source), target, notes)
+        shutil.rmtree(parts, ignore_errors=True)
+
+
+def assemble(masters: shards.Saved, precision: Precision, source: Path, target: Path, notes: Mapping[str, str]) -> None:
+    """Writes a plain Hugging Face folder of the actor's masters, a file at a time. Raises OSError, Incomplete."""
+    dtype = dtype_name(precision)
+    names = {hugging_face_name(name): name for name in masters.shapes}
+    files = hugging_face.files(Parameter(n, dtype, masters.shapes[name]) for n, name in names.items())
+    flats = (torch.cat([masters.whole(names[p.name]).to(getattr(torch, dtype)) for p in f.parameters]) for f in files)
+    hugging_face.write(target, source, files, flats, notes)
 
 
 def hugging_face_name(name: str) -> str:

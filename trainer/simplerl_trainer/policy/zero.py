@@ -17,7 +17,7 @@ from simplerl_api.spec.training import Offload, Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.shards import Shard
 from simplerl_trainer.policy import partitions, zero_settings
 from simplerl_trainer.policy.offload import tensors_of
-from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, steps_taken
+from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, make_moments, steps_taken
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -72,12 +72,14 @@ class Sharded:
         return tensors_of(self.module, self._engine.optimizer)
 
     def held(self) -> Sequence[Shard]:
-        return partitions.shards(self._places, self._engine.optimizer)
+        optimizer = self._engine.optimizer
+        make_moments(optimizer.optimizer, partitions.masters(optimizer))
+        return self.written()
 
     def written(self) -> Sequence[Shard]:
-        return self.held()
+        return partitions.shards(self._places, self._engine.optimizer)
 
-    def steps(self) -> int:
+    def steps(self) -> torch.Tensor:
         optimizer = self._engine.optimizer
         return steps_taken(optimizer.optimizer, partitions.masters(optimizer)[0])
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -92,11 +93,14 @@ class Log:
         # ASCII: a line stays a line whatever the text holds (U+2028 is a line's end to some readers)
         record = {"time": time, "level": level, "message": message, **self._plain(keys)}
         line = self.redact(json.dumps(record, default=str, allow_nan=False))
-        self._file.write(line + "\n")
-        self._file.flush()
         self.lines.append(line)
         if not self._console:
             print(line, flush=True)
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+        except OSError as e:  # a disk that is full must not keep the run's end from being said
+            print(f"error: the log's file cannot be written: {e.strerror}", file=sys.stderr, flush=True)
 
 
 def _hidden(secrets: Sequence[str]) -> Sequence[str]:
