@@ -14,6 +14,7 @@ from simplerl_api.spec.training import Precision
 from simplerl_trainer.checkpoints import store
 from simplerl_trainer.checkpoints.shards import KEYS, Shard
 from simplerl_trainer.policy import saved
+from simplerl_trainer.policy.trained import AtHand
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Weights:
 
     module: nn.Module
 
-    def written(self) -> Sequence[Shard]:
+    def written(self, at_hand: AtHand) -> Sequence[Shard]:
         numel = 2**16
         return [Shard("weight", (numel,), 0, {key: torch.ones(numel) for key in KEYS})]
 

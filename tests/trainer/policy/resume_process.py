@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rank_process import NO_KL, Process
+from rank_process import NO_KL, TRAINING, Process
 
-from simplerl_api.spec.training import Precision
+from simplerl_api.spec.training import Offload, Precision
 from simplerl_trainer.policy.protocol import Update
 from simplerl_trainer.policy.rank import Rank
 
 GROUPS = (1, 2)
 MODEL = "qwen2-tied"
+STAYS, ON_HOST = Offload(), Offload(optimizer=True, parameters=True)
 
 
 class Resuming(Process):
@@ -28,8 +29,9 @@ class Resuming(Process):
     def folder_of(self, ranks: int, stage: int, precision: Precision) -> Path:
         return self.folder / f"saved-{ranks}-{stage}-{precision}"
 
-    def begin(self, stage: int, precision: Precision) -> Rank:
-        return self.start(MODEL, stage, NO_KL, precision=precision)
+    def begin(self, stage: int, precision: Precision, offload: Offload = STAYS) -> Rank:
+        training = TRAINING.model_copy(update={"offload": offload})
+        return self.start(MODEL, stage, NO_KL, precision=precision, training=training)
 
     def go_on(self, rank: Rank) -> dict[str, Any]:
         """Two more optimizer steps."""
@@ -43,16 +45,29 @@ class Resuming(Process):
         rank.annotate(self.work())
         for batch in (0, 1):
             rank.update(batch, 0)
-        self.write(rank, self.folder_of(self.ranks, stage, precision))
+        folder = self.folder_of(self.ranks, stage, precision)
+        self.write(rank, folder)
+        self.write_asleep(rank, folder.with_name(f"{folder.name}-asleep"))
         return self.go_on(rank)
+
+    def write_asleep(self, rank: Rank, folder: Path) -> None:
+        """What a rank saves and exports while all that it trains is out of the device's memory."""
+        for held in rank._trained_memory:
+            held.leave()
+        self.write(rank, folder)
+        rank.export(str(folder.with_name(f"{folder.name}-model")), {"note.txt": "asleep"})
+        for held in rank._trained_memory:
+            held.come_back()
 
     def write(self, rank: Rank, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         rank.save(str(folder))
 
-    def resume(self, ranks: int, saved_stage: int, stage: int, precision: Precision) -> dict[str, Any]:
+    def resume(
+        self, ranks: int, saved_stage: int, stage: int, precision: Precision, offload: Offload = STAYS
+    ) -> dict[str, Any]:
         """How the run goes on that `ranks` ranks saved at another stage."""
-        rank = self.begin(stage, precision)
+        rank = self.begin(stage, precision, offload)
         folder = self.folder_of(ranks, saved_stage, precision)
         rank.load(str(folder))
         self.write(rank, folder.with_name(f"{folder.name}-again-{self.ranks}-{stage}"))
@@ -78,6 +93,7 @@ class Resuming(Process):
         for stage in (0, 1, 2, 3):
             for ranks, saved in ((other, 3 - stage), (self.ranks, (stage + 2) % 4)):
                 found[f"{ranks} {saved} -> {stage}"] = self.resume(ranks, saved, stage, Precision.FP32)
+        found[f"{other} 1 -> 3 on the host"] = self.resume(other, 1, 3, Precision.FP32, ON_HOST)
         for saved, stage in ((3, 1), (1, 3), (0, 2)):
             self.resume(other, saved, stage, Precision.BF16)
         return found

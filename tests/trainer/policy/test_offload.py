@@ -89,3 +89,15 @@ def test_a_model_and_its_optimizer_are_found_whole(steps: int) -> None:
     held.come_back()
     assert [bits(t) for t in wanted] == before
     optimizer.step()
+
+
+def test_a_tensor_that_is_out_can_be_read_where_it_is() -> None:
+    tensor, other = torch.arange(12.0), torch.ones(3)
+    views = [tensor, tensor.narrow(0, 2, 5), tensor.view(3, 4).t(), tensor[3]]
+    before = [v.clone() for v in views]
+    held = Offloaded(lambda: [tensor], CPU)
+    held.leave()
+    assert all(torch.equal(held.at_hand(v), b) for v, b in zip(views, before, strict=True))
+    assert held.at_hand(other) is other
+    held.come_back()
+    assert held.at_hand(tensor) is tensor

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from simplerl_trainer.checkpoints import export
 from simplerl_trainer.checkpoints.shards import KEYS, Saved
@@ -90,6 +91,15 @@ def test_a_resumed_run_goes_on_as_the_one_that_was_not_interrupted(
     )
 
 
+@pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
+def test_a_run_goes_on_with_its_states_on_the_host(found: dict[int, Found], ranks: int) -> None:
+    other = 3 - ranks
+    for a, b in zip(
+        found[ranks][f"{other} 1 -> 3 on the host"]["updates"], found[other]["saved 1"]["updates"], strict=True
+    ):
+        assert close(a, b)
+
+
 def states(folder: Path) -> dict[str, torch.Tensor]:
     """Every master and moment of a checkpoint, whole."""
     found = {}
@@ -121,6 +131,24 @@ def test_precision_is_kept_to_the_last_bit(
     if precision == "BF16":
         masters = [t for name, t in first.items() if " master " in name]
         assert any(not torch.equal(t, t.bfloat16().float()) for t in masters), "masters hold more than bfloat16 does"
+
+
+@pytest.mark.parametrize("precision", ["FP32", "BF16"])
+@pytest.mark.parametrize("stage", [0, 1, 3])
+@pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
+def test_a_rank_that_sleeps_saves_and_exports_the_same(
+    found: dict[int, Found], folder: Path, ranks: int, stage: int, precision: str
+) -> None:
+    name = f"saved-{ranks}-{stage}-{precision}"
+    awake, asleep = states(folder / name), states(folder / f"{name}-asleep")
+    assert awake.keys() == asleep.keys()
+    assert all(torch.equal(asleep[n], tensor) for n, tensor in awake.items())
+    model = AutoModelForCausalLM.from_pretrained(folder / f"{name}-asleep-model", dtype="auto")
+    assert model.dtype == {"FP32": torch.float32, "BF16": torch.bfloat16}[precision]
+    for n, p in model.named_parameters():
+        assert torch.equal(p.detach().flatten(), awake[f"actor master causal.{n}"].to(model.dtype))
+    assert (folder / f"{name}-asleep-model/note.txt").read_text() == "asleep"
+    assert not (folder / f"{name}-asleep-model.shards").exists()
 
 
 def test_no_rank_writes_more_than_its_part(found: dict[int, Found], folder: Path) -> None:

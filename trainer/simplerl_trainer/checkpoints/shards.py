@@ -8,7 +8,7 @@ neither the number of ranks nor the ZeRO stage shows in what is saved:
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -51,9 +51,9 @@ class Shard:
             self.name, self.shape, self.start + start, {k: t.narrow(0, start, numel) for k, t in self.state.items()}
         )
 
-    def moved(self, to: Callable[[torch.Tensor], torch.Tensor], keys: Iterable[str]) -> "Shard":
-        """The shard with these tensors only, each as `to` gives it."""
-        return Shard(self.name, self.shape, self.start, {k: to(self.state[k]) for k in keys})
+    def only(self, key: str) -> "Shard":
+        """The shard with one of its tensors."""
+        return Shard(self.name, self.shape, self.start, {key: self.state[key]})
 
 
 def share(shards: Sequence[Shard], rank: int, ranks: int) -> Sequence[Shard]:

@@ -16,7 +16,7 @@ from deepspeed.runtime.zero.stage3 import DeepSpeedZeroOptimizer_Stage3
 from torch import nn
 
 from simplerl_trainer.checkpoints.shards import MASTER, Shard
-from simplerl_trainer.policy.trained import moments
+from simplerl_trainer.policy.trained import AtHand, moments
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,12 @@ def places(module: nn.Module, optimizer: Any) -> Sequence[Place]:
     return list(_parts(module, optimizer) if partitioned else _fragments(module))
 
 
-def shards(places: Sequence[Place], optimizer: Any) -> Sequence[Shard]:
-    """Views of the masters and moments at these places, wherever they are at the moment."""
-    flats = masters(optimizer)
-    states = [{MASTER: f.detach(), **moments(optimizer.optimizer, f)} for f in flats]
+def shards(places: Sequence[Place], optimizer: Any, at_hand: AtHand = lambda tensor: tensor) -> Sequence[Shard]:
+    """Views of the masters and moments at these places."""
+    states = [
+        {key: at_hand(t) for key, t in {MASTER: f.detach(), **moments(optimizer.optimizer, f)}.items()}
+        for f in masters(optimizer)
+    ]
     return [
         Shard(p.name, p.shape, p.start, {k: t.narrow(0, p.offset, p.numel) for k, t in states[p.flat].items()})
         for p in places

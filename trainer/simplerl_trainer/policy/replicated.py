@@ -11,7 +11,15 @@ from torch import nn
 from simplerl_api.spec.training import Optimizer
 from simplerl_trainer.checkpoints.shards import MASTER, Shard, share
 from simplerl_trainer.policy.offload import tensors_of
-from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, make_moments, moments, steps_taken
+from simplerl_trainer.policy.trained import (
+    AtHand,
+    OptimizerStep,
+    adamw,
+    go_on_after,
+    make_moments,
+    moments,
+    steps_taken,
+)
 
 
 class Replicated:
@@ -65,13 +73,13 @@ class Replicated:
         make_moments(self._optimizer, self._masters)
         return self._shards()
 
-    def written(self) -> Sequence[Shard]:
-        return share(self._shards(), dist.get_rank(), dist.get_world_size())
+    def written(self, at_hand: AtHand) -> Sequence[Shard]:
+        return share(self._shards(at_hand), dist.get_rank(), dist.get_world_size())
 
-    def _shards(self) -> Sequence[Shard]:
+    def _shards(self, at_hand: AtHand = lambda tensor: tensor) -> Sequence[Shard]:
         named = zip(self.module.named_parameters(), self._masters, strict=True)
         return [
-            Shard(name, tuple(p.shape), 0, {k: t.view(-1) for k, t in self._state(master).items()})
+            Shard(name, tuple(p.shape), 0, {k: at_hand(t).view(-1) for k, t in self._state(master).items()})
             for (name, p), master in named
         ]
 

@@ -6,24 +6,19 @@ ranks.json        the schedules' position
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.training import Precision
 from simplerl_trainer.checkpoints import hugging_face, manifest, shards
 from simplerl_trainer.checkpoints.manifest import File, Incomplete
 from simplerl_trainer.checkpoints.room import writing
-from simplerl_trainer.policy.trained import Trained
+from simplerl_trainer.policy.trained import AtHand, Trained
 from simplerl_trainer.policy.weights import dtype_name, whole_shape
 
 MODEL, POSITION = "model", "ranks.json"
-
-AtHand = Callable[[torch.Tensor], torch.Tensor]
-"""Gives a tensor where its bytes are: itself, or the host's copy where it is out of the device's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +48,7 @@ def save(
         paths = [
             path
             for name, model in trained.items()
-            for path in shards.write(
-                folder / name, [s.moved(at_hand, shards.KEYS) for s in model.written()], rank, ranks
-            )
+            for path in shards.write(folder / name, model.written(at_hand), rank, ranks)
         ]
         if model_folder is not None:
             (folder / MODEL).mkdir()

@@ -1,6 +1,6 @@
 """What a rank does with a model that it trains, however the model is shared out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,6 +20,10 @@ class OptimizerStep:
     """Norm of the gradient before it was scaled down; inf or nan where it was not finite."""
     applied: bool
     """False where the gradient was not finite, so that the weights stayed as they were."""
+
+
+AtHand = Callable[[torch.Tensor], torch.Tensor]
+"""Gives a tensor where its bytes are: itself, or the host's copy where it is out of the device's memory."""
 
 
 class Trained(Protocol):
@@ -46,9 +50,8 @@ class Trained(Protocol):
     def held(self) -> Sequence[Shard]:
         """The slices of masters and moments that this rank trains; what is copied into them, `publish` takes over."""
 
-    def written(self) -> Sequence[Shard]:
-        """The slices that this rank saves: those of all ranks are the whole model, once. Nothing is computed and no
-        other rank is asked, so that tensors may be out of the device's memory."""
+    def written(self, at_hand: AtHand) -> Sequence[Shard]:
+        """The slices that this rank saves: those of all ranks are the whole model, once. No other rank is asked."""
 
     def steps(self) -> torch.Tensor:
         """Steps that AdamW has taken, a number; those that were skipped are not counted."""

@@ -1,7 +1,7 @@
 """The actor's weights: by bucket for the engines, as a Hugging Face folder for everybody else."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from simplerl_api.spec.training import Precision
 from simplerl_trainer.checkpoints import hugging_face, shards
-from simplerl_trainer.policy.trained import Trained
+from simplerl_trainer.policy.trained import AtHand, Trained
 from simplerl_trainer.weights.buckets import Bucket, Parameter
 
 _PREFIX = "causal."
@@ -40,7 +40,7 @@ def export(
     source: str,
     target: Path,
     notes: Mapping[str, str],
-    at_hand: Callable[[torch.Tensor], torch.Tensor],
+    at_hand: AtHand,
 ) -> None:
     """Writes a plain Hugging Face folder with the configuration and tokenizer of `source`; `notes` go with it.
 
@@ -53,7 +53,7 @@ def export(
         shutil.rmtree(parts, ignore_errors=True)
         parts.mkdir(parents=True)
     dist.barrier()
-    shards.write(parts, [s.moved(at_hand, [shards.MASTER]) for s in actor.written()], rank, ranks)
+    shards.write(parts, [s.only(shards.MASTER) for s in actor.written(at_hand)], rank, ranks)
     dist.barrier()
     if rank == 0:
         masters = shards.Saved(parts)

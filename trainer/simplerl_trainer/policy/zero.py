@@ -17,7 +17,7 @@ from simplerl_api.spec.training import Offload, Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.shards import Shard
 from simplerl_trainer.policy import partitions, zero_settings
 from simplerl_trainer.policy.offload import tensors_of
-from simplerl_trainer.policy.trained import OptimizerStep, adamw, go_on_after, make_moments, steps_taken
+from simplerl_trainer.policy.trained import AtHand, OptimizerStep, adamw, go_on_after, make_moments, steps_taken
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -74,10 +74,10 @@ class Sharded:
     def held(self) -> Sequence[Shard]:
         optimizer = self._engine.optimizer
         make_moments(optimizer.optimizer, partitions.masters(optimizer))
-        return self.written()
+        return partitions.shards(self._places, optimizer)
 
-    def written(self) -> Sequence[Shard]:
-        return partitions.shards(self._places, self._engine.optimizer)
+    def written(self, at_hand: AtHand) -> Sequence[Shard]:
+        return partitions.shards(self._places, self._engine.optimizer, at_hand)
 
     def steps(self) -> torch.Tensor:
         optimizer = self._engine.optimizer
