@@ -9,6 +9,7 @@ epoch, on a random model of Qwen2-0.5B's shape (random_model.py). The first step
 
 import argparse
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -46,10 +47,16 @@ def main() -> None:
     folder = given.output / f"{given.algorithm}-run"
     start = time.monotonic()
     command = [sys.executable, "-m", "simplerl_trainer.cli", "train", file, "--output", folder]
-    done = subprocess.run([*command, *(w for s in given.set for w in ("--set", s))], check=False)
-    print(f"{given.algorithm}: exit code {done.returncode} after {time.monotonic() - start:.0f} s")
-    print(table(rows(folder)))
-    sys.exit(done.returncode)
+    run = subprocess.Popen([*command, *(w for s in given.set for w in ("--set", s))])
+    while run.poll() is None and len(rows(folder)) < given.steps:
+        time.sleep(0.5)
+    if run.poll() is None:
+        run.send_signal(signal.SIGINT)  # the last checkpoint and the export are no part of a step
+        run.wait(timeout=120)
+    print(f"{given.algorithm}: {time.monotonic() - start:.0f} s in all")
+    steps = rows(folder)
+    print(table(steps))
+    sys.exit(0 if len(steps) == given.steps else run.returncode or 1)
 
 
 def job(algorithm: str, steps: int, model: Path, train: Path) -> dict[str, Any]:
@@ -81,6 +88,7 @@ def job(algorithm: str, steps: int, model: Path, train: Path) -> dict[str, Any]:
                 "critic": {"learningRate": 9e-6},
             },
             "cluster": {"gpus": 1, "gpusPerNode": 1},
+            "checkpoint": {"everySteps": 1000},
         },
     }
 
@@ -88,7 +96,8 @@ def job(algorithm: str, steps: int, model: Path, train: Path) -> dict[str, Any]:
 def rows(folder: Path) -> Sequence[dict[str, Any]]:
     """The lines of a run's metrics.jsonl."""
     file = folder / "metrics.jsonl"
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []  # the last may be half written
+    return [json.loads(line) for line in lines]
 
 
 def table(steps: Sequence[dict[str, Any]]) -> str:

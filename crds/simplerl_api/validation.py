@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -72,8 +71,8 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], prefix: str) -> str:
         case "value_error":
             return f"{path}: {str(error['ctx']['error']) if 'ctx' in error else error['msg']}"
         case _:
-            message = re.sub(r"^(Input|String|List|Dictionary) should", "it should", error["msg"])
-            return f"{path} is {_shown(error['input'])}: {message[0].lower()}{message[1:]}"
+            message = error["msg"][0].lower() + error["msg"][1:]
+            return f"{path} is {_shown(error['input'])}: {message.replace('input should', 'it should')}"
 
 
 def _path(prefix: str, loc: Sequence[str | int]) -> str:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import ray
+import torch
 
 from simplerl_trainer import fleet, local
 from simplerl_trainer.fleet import Fleet
 from simplerl_trainer.policy.protocol import Annotation, Trajectory, Update
 from simplerl_trainer.policy.step_plan import make_step_plan
+from simplerl_trainer.rollout import kv_cache
 from simplerl_trainer.rollout.protocol import Finished, Request
 
 EOS = 1
@@ -32,7 +34,15 @@ class Slot:
     """The processes of a run, used step by step."""
 
     fleet: Fleet
-    with_mps: bool = False
+    _batches: int = 0
+
+    @property
+    def cache_gib(self) -> float:
+        """The KV caches of all engines of the first GPU that rolls out."""
+        rollout, weights = self.fleet.run.spec.rollout, model_bytes(Path(self.fleet.run.spec.model.path))
+        count = max(len(s.engines) for s in self.fleet.run.plan.slots())
+        total = torch.cuda.get_device_properties(0).total_memory
+        return count * kv_cache.on_cuda(total, rollout.gpu_memory_utilization / count, weights) / 2**30
 
     def run(self, awaitable: Any) -> Any:
         return asyncio.run(awaitable)
@@ -68,19 +78,25 @@ class Slot:
             max_tokens=run.plan.max_tokens_per_micro_batch,
             seed=0,
         )
+        self._batches = len(plan)
         return asyncio.run(self.fleet.ranks.annotate(plan, work))
 
     def update(self) -> list[Update]:
         """All optimizer steps of the step that was annotated last."""
 
         async def updated() -> list[Update]:
-            return [await self.fleet.ranks.update(b, e) for b, e in self.fleet.ranks.optimizer_steps()]
+            return [await self.fleet.ranks.update(b, 0) for b in range(self._batches)]
 
         return asyncio.run(updated())
 
     def sync(self, version: int) -> None:
         """Brings the ranks' weights into the engines; checksums are compared there."""
         asyncio.run(self.fleet.sync(version))
+
+
+def model_bytes(folder: Path) -> int:
+    """Bytes of a model folder's weights."""
+    return sum(f.stat().st_size for f in folder.glob("*.safetensors"))
 
 
 def document(model: Path, changes: Mapping[str, Any]) -> dict[str, Any]:

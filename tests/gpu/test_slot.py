@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from tests.gpu.running import Slot, started
 
 from simplerl_trainer import mps
@@ -53,8 +54,12 @@ def slot(
         folder = tmp_path_factory.mktemp("run")
         with started(folder, qwen2(tied), rollout={"enginesPerGpu": engines}) as slot:
             assert slot.fleet.without_mps is None
-            slot.with_mps = with_mps
             yield slot
+
+
+def free_gib() -> float:
+    """What nobody holds of the GPU."""
+    return torch.cuda.mem_get_info(0)[0] / 2**30
 
 
 def agree(slot: Slot, version: int, seed: int = 0) -> float:
@@ -94,7 +99,10 @@ def test_engines_sleep_while_ranks_train_and_wake_with_new_weights(slot: Slot) -
     pool, ranks = slot.fleet.pool, slot.fleet.ranks
     for version in (6, 7):
         drawn = slot.draw(64, seed=version)
+        awake = free_gib()
         slot.run(pool.sleep())
+        asleep = free_gib()
+        assert asleep - awake > 0.9 * slot.cache_gib, "sleeping engines give their KV caches back"
         slot.run(ranks.reload())
         slot.annotate(drawn)
         assert not any(u.skipped for u in slot.update())

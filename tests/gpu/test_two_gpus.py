@@ -66,3 +66,14 @@ def test_two_ranks_compute_what_one_computes(qwen2: Callable[..., Path], tmp_pat
             found[gpus] = {"entropy": metrics["entropy"]} | slot.update()[0].metrics
     for name in ("entropy", "actor_grad_norm", "critic_grad_norm", "value_loss"):
         assert found[2][name] == pytest.approx(found[1][name], rel=1e-2), name
+
+
+def test_an_engine_over_two_gpus_draws_what_the_ranks_compute(qwen2: Callable[..., Path], tmp_path: Path) -> None:
+    with started(tmp_path, qwen2(tied=True), cluster=TWO, rollout={"tensorParallelSize": 2}) as slot:
+        slot.sync(1)
+        (roads,) = slot.fleet.laid.receivers.values()
+        assert [type(r) for r in roads] == [CudaIpc, CudaIpc]
+        agree(slot, 1)
+        assert not any(u.skipped for u in slot.update())
+        slot.sync(2)
+        agree(slot, 2)

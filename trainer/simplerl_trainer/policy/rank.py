@@ -14,7 +14,7 @@ from simplerl_api.memory import Residence, reside
 from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.checkpoints.room import writing
-from simplerl_trainer.policy import experience, group, model, saved, weights
+from simplerl_trainer.policy import experience, group, liger, model, saved, weights
 from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.faults import named
 from simplerl_trainer.policy.offload import Offloaded
@@ -214,6 +214,7 @@ class Rank:
         dtype = torch.bfloat16 if precision is Precision.BF16 else torch.float32
         config = model.read_config(folder, setup.max_tokens)
         model.check_weights(folder, config)
+        liger.fuse(config.model_type, dtype, device)
 
         self._residence = self._reside()
         self._moves = device.type == "cuda" or setup.gpu_bytes is not None
