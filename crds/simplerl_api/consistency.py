@@ -6,7 +6,7 @@ from simplerl_api.spec.job import Spec
 
 def fault(spec: Spec) -> str | None:
     """The first sentence of disagreement, which names the field, its value and what to do; None where all agree."""
-    return _names(spec) or _hub_token(spec) or _task(spec)
+    return _names(spec) or _hub_token(spec) or _task(spec) or _reward_models(spec)
 
 
 def _names(spec: Spec) -> str | None:
@@ -46,4 +46,19 @@ def _task(spec: Spec) -> str | None:
                 f"rewards[{reward}].task judges only reasoning-gym's own questions, but {field} is given by "
                 f"{questions.tag}: give a reasoningGym data set, or another reward"
             )
+    return None
+
+
+def _reward_models(spec: Spec) -> str | None:
+    models = [i for i, r in enumerate(spec.rewards) if r.model]
+    if models and spec.algorithm.dynamic_sampling is not None:
+        return (
+            f"rewards[{models[0]}].model scores samples after they are drawn, but algorithm.dynamicSampling needs all "
+            "scores while it draws: leave one of the two out"
+        )
+    if len(models) == len(spec.rewards) and spec.evaluation is not None:
+        return (
+            "evaluation needs a reward that says whether an answer is right, but rewards has reward models alone: add "
+            "one with weight 0, such as math, or leave evaluation out"
+        )
     return None

@@ -277,16 +277,17 @@ def layer_activations(shape: ModelShape, width: int, *, fused: bool) -> int:
 
 def _engines(shape: ModelShape, spec: Spec, plan: Plan, width: int) -> list[MemoryPart]:
     engines = max(len(slot.engines) for slot in plan.slots())
-    rollout = spec.rollout
+    rollout, parallel = spec.rollout, plan.tensor_parallel_size
     longest = spec.data.max_prompt_tokens + rollout.sampling.max_new_tokens
     key_values = 2 * shape.layers * shape.key_value_heads * shape.head * width
     batched = rollout.max_num_batched_tokens * width * (2 * shape.intermediate + 4 * shape.hidden)
+    # an engine's activations are whole on each of its GPUs
     logits = rollout.max_num_seqs * shape.vocabulary * 8
     return [
-        _part(Phase.ROLLOUT, "engines: weights", engines * shape.parameters * width),
+        _part(Phase.ROLLOUT, "engines: weights", engines * shape.parameters * width // parallel),
         # vLLM takes less where it is not there, and then decodes fewer sequences at once
         _part(Phase.ROLLOUT, "engines: KV cache of maxNumSeqs longest samples",
-              engines * rollout.max_num_seqs * longest * key_values),
+              engines * rollout.max_num_seqs * longest * key_values // parallel),
         _part(Phase.ROLLOUT, "engines: activations", engines * (batched + logits)),
     ]  # fmt: skip
 

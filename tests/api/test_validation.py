@@ -31,7 +31,10 @@ def test_every_example_is_valid(example: Path) -> None:
         (["model.path=/models/m"], "spec.model: give exactly one of hub, path, tiny, not path and tiny"),
         (["model={}"], "spec.model: give exactly one of hub, path, tiny, not none of them"),
         (["data.train={}"], "spec.data.train: give exactly one of file, hub, reasoningGym, not none of them"),
-        (["rewards=[{name: a}]"], "spec.rewards[0]: give exactly one of math, python, http, task, not none of them"),
+        (
+            ["rewards=[{name: a}]"],
+            "spec.rewards[0]: give exactly one of math, python, model, http, task, not none of them",
+        ),
         (
             ["cluster.gpus=5", "cluster.gpusPerNode=2", "placement={colocated: {}}"],
             "spec.cluster.gpus is 5, which is not a multiple of cluster.gpusPerNode 2: use 4 or 6 GPUs, or 1 a node",
@@ -107,6 +110,43 @@ def test_every_example_is_valid(example: Path) -> None:
             "rollout.sampling.maxNewTokens 8: use at least 24",
         ),
         (
+            ["training.gradientAccumulationSteps=4"],
+            "spec.training: give maxTokensPerMicroBatch or gradientAccumulationSteps, not both: each says how large a "
+            "micro-batch is",
+        ),
+        (
+            ["training.maxTokensPerMicroBatch=null", "training.gradientAccumulationSteps=65"],
+            "spec.training.gradientAccumulationSteps is 65, more than the 64 samples that each of the 2 training ranks "
+            "has of training.trainBatchSize 128: use at most 64",
+        ),
+        (
+            ["training.offload={parameters: true}"],
+            "spec.training: offload.parameters needs offload.optimizer: set that too",
+        ),
+        (
+            ["training.offload={optimizer: true, parameters: true}", "training.zeroStage=2"],
+            "spec.training: offload.parameters needs zeroStage 3, under which weights are shared out: set zeroStage 3",
+        ),
+        (
+            ["training.offload={optimizer: true}", "training.zeroStage=0"],
+            "spec.training: offload.optimizer needs zeroStage 1, 2 or 3: stage 0 keeps everything on the GPU",
+        ),
+        (
+            ["rewards[0]={name: a, model: {path: /m, template: 'Q: {question}'}}"],
+            "spec.rewards[0].model: template has no {response} in it: add it, or leave the template out for the chat "
+            "template",
+        ),
+        (
+            ["rewards[1]={name: a, model: {path: /m}}", "algorithm.dynamicSampling={maxRounds: 2}"],
+            "spec.rewards[1].model scores samples after they are drawn, but algorithm.dynamicSampling needs all scores "
+            "while it draws: leave one of the two out",
+        ),
+        (
+            ["rewards[0]={name: a, model: {path: /m}}"],
+            "spec.evaluation needs a reward that says whether an answer is right, but rewards has reward models alone: "
+            "add one with weight 0, such as math, or leave evaluation out",
+        ),
+        (
             ["rollout.promptsPerStep=1", "rollout.samplesPerPrompt=1", "training.trainBatchSize=1"],
             "spec.training.trainBatchSize is 1, less than the 2 training ranks: use at least 2",
         ),
@@ -134,7 +174,7 @@ def test_every_example_is_valid(example: Path) -> None:
         ),
         (
             ["rewards[0].python={file: /r.py}"],
-            "spec.rewards[0]: give exactly one of math, python, http, task, not math and python",
+            "spec.rewards[0]: give exactly one of math, python, model, http, task, not math and python",
         ),
         (
             ["rewards=[{name: a, python: {function: f}}]"],

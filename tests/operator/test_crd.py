@@ -117,6 +117,45 @@ WRONG = [
         ),
         "a task reward judges only reasoning-gym's own questions",
     ),
+    (
+        "two bounds of a micro-batch",
+        "spec.training.gradientAccumulationSteps",
+        2,
+        "give maxTokensPerMicroBatch or gradientAccumulationSteps, not both",
+    ),
+    (
+        "weights on the host without their optimizer",
+        "spec.training.offload",
+        {"parameters": True},
+        "offload.parameters needs offload.optimizer: set that too",
+    ),
+    (
+        "weights on the host that are not shared out",
+        "spec.training",
+        {"steps": 1, "zeroStage": 2, "offload": {"optimizer": True, "parameters": True}},
+        "offload.parameters needs zeroStage 3",
+    ),
+    (
+        "an optimizer on the host without ZeRO",
+        "spec.training",
+        {"steps": 1, "zeroStage": 0, "offload": {"optimizer": True}},
+        "offload.optimizer needs zeroStage 1, 2 or 3",
+    ),
+    (
+        "a reward model that does not see the response",
+        "spec.rewards",
+        [{"name": "a", "model": {"path": "/m", "template": "{question}"}}],
+        "template has no {response} in it",
+    ),
+    (
+        "reward models with dynamic sampling",
+        "spec",
+        documents.spec(
+            rewards=[{"name": "a", "math": {}}, {"name": "b", "model": {"path": "/m"}}],
+            algorithm={"dynamicSampling": {"maxRounds": 2}},
+        ),
+        "a reward model scores samples after they are drawn",
+    ),
     ("levels upside down", "spec.data.levels", {"min": 5, "max": 3}, "data.levels.min must not be greater than"),
     ("an address that is none", "spec.rewards", [{"name": "a", "http": {"url": "judge"}}], "should match"),
     (

@@ -1,12 +1,14 @@
 """A batch: what one step trains on, drawn and scored."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simplerl_api.spec.job import Spec
+from simplerl_api.spec.rewards import Reward
 from simplerl_api.spec.rollout import Overlap
 from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.policy.protocol import Trajectory
+from simplerl_trainer.rewards.score import with_models
 from simplerl_trainer.rewards.stream import Scored, Scorer, scored
 from simplerl_trainer.rollout import rollouts
 from simplerl_trainer.rollout.pool import Pool
@@ -38,6 +40,16 @@ class Batch:
             )
             for s in self.trained
         }
+
+    def with_models(self, rewards: Sequence[Reward], judged: Mapping[int, Sequence[float]]) -> "Batch":
+        """The batch with what the reward models among `rewards` say of its samples; the same where they say nothing."""
+        if not judged:
+            return self
+
+        def scored(samples: Sequence[Scored]) -> list[Scored]:
+            return [replace(s, score=with_models(s.score, rewards, judged[s.sample.id])) for s in samples]
+
+        return replace(self, drawn=scored(self.drawn), trained=scored(self.trained))
 
 
 @dataclass(frozen=True, slots=True)

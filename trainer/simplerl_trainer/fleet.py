@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,17 @@ import ray
 
 from simplerl_api import __version__
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import ModelShape, estimate
+from simplerl_api.memory import estimate
 from simplerl_api.plan import Slot
 from simplerl_api.progress import Versions
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
-from simplerl_api.spec.training import Precision
+from simplerl_api.spec.training import MICRO_BATCH_TOKENS, Precision
 from simplerl_trainer import answers, hub, mps, placement
 from simplerl_trainer.actors import EngineActor, NodeActor, RankActor
-from simplerl_trainer.models import families
+from simplerl_trainer.models import families, judges
 from simplerl_trainer.models import folder as model_folder
-from simplerl_trainer.policy.protocol import MemoryNeeds, RankSetup
+from simplerl_trainer.policy.protocol import JudgeSetup, MemoryNeeds, RankSetup
 from simplerl_trainer.ranks import Ranks
 from simplerl_trainer.rollout.pool import Pool
 from simplerl_trainer.rollout.protocol import EngineSetup
@@ -163,9 +163,9 @@ async def start(run: Run, site: Site, stop_token_ids: Sequence[int], vocabulary:
     }
     port = (await _all("holding a port", {"rank 0": ranks.actors[0].hold_port.remote()}))[0]
     stall = float(spec.recovery.stall_timeout_seconds)
-    shape = await asyncio.to_thread(families.shape, site.local_model)
+    needs = await asyncio.to_thread(_memory, run, site.local_model)
     setups = [
-        _rank_setup(run, s, site, vocabulary, shape, addresses[slots[0].node], port, stall)
+        _rank_setup(run, s, site, vocabulary, needs, addresses[slots[0].node], port, stall)
         for s in slots
         if s.rank is not None
     ]
@@ -233,10 +233,9 @@ async def _start_engines(engines: Mapping[int, Any], setups: Mapping[int, Engine
 
 
 def _rank_setup(
-    run: Run, slot: Slot, site: Site, vocabulary: int, shape: ModelShape, address: str, port: int, timeout: float
+    run: Run, slot: Slot, site: Site, vocabulary: int, needs: MemoryNeeds, address: str, port: int, timeout: float
 ) -> RankSetup:
     assert slot.rank is not None
-    plain, checkpointed = (estimate(shape, run.spec, run.plan, gradient_checkpointing=c) for c in (False, True))
     return RankSetup(
         rank=slot.rank,
         world_size=run.plan.ranks,
@@ -254,8 +253,26 @@ def _rank_setup(
         timeout=timeout,
         decoupled=run.spec.rollout.overlap is Overlap.ONE_STEP,
         vocabulary=vocabulary,
-        memory=MemoryNeeds(plain, checkpointed, run.spec.rollout.gpu_memory_utilization if slot.engines else 0.0),
+        judges=tuple(
+            JudgeSetup(r.name, r.model.path, f"rewards[{i}].model.path", r.weight, r.model.failed)
+            for i, r in enumerate(run.spec.rewards)
+            if r.model
+        ),
+        judge_tokens=run.plan.max_tokens_per_micro_batch or MICRO_BATCH_TOKENS,
+        memory=needs if slot.engines else replace(needs, engines_share=0.0),
     )
+
+
+def _memory(run: Run, folder: Path) -> MemoryNeeds:
+    """What the estimate says of a GPU with a rank and engines."""
+    shape = families.shape(folder)
+    models = [
+        judges.read(Path(r.model.path), f"rewards[{i}].model.path").shape
+        for i, r in enumerate(run.spec.rewards)
+        if r.model
+    ]
+    plain, checkpointed = (estimate(shape, run.spec, run.plan, models, gradient_checkpointing=c) for c in (False, True))
+    return MemoryNeeds(plain, checkpointed, run.spec.rollout.gpu_memory_utilization)
 
 
 def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int], vocabulary: int) -> EngineSetup:

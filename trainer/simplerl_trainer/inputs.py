@@ -156,6 +156,8 @@ def compare(
     for i, reward in enumerate(run.spec.rewards):
         if reward.python is not None:
             now[f"rewards[{i}].python"] = fingerprints.of_file(python.code_file(reward.python, i))
+        if reward.model is not None:
+            now[f"rewards[{i}].model"] = fingerprints.of_folder(Path(reward.model.path))
     if not before:
         fingerprints.write(Path(run.output), now)
         log.info("inputs", **{field: " ".join(known.values()) for field, known in now.items()})

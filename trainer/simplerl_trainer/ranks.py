@@ -1,6 +1,7 @@
 """The training ranks as the driver sees them: one call goes to all of them, and all must answer."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from simplerl_api.failures import FailureReason
@@ -38,7 +39,10 @@ class Ranks:
             for rank in range(len(self.actors))
         ]
         calls = {f"rank {r}": a.annotate.remote(w) for r, (a, w) in enumerate(zip(self.actors, works, strict=True))}
-        return (await answers.within(CALL_SECONDS, "annotating samples", calls, FailureReason.LOST_RANK))[0]
+        found: list[Annotation] = await answers.within(
+            CALL_SECONDS, "annotating samples", calls, FailureReason.LOST_RANK
+        )
+        return replace(found[0], judged={i: scores for part in found for i, scores in part.judged.items()})
 
     async def update(self, batch: int, epoch: int) -> Update:
         """One optimizer step of actor and critic."""

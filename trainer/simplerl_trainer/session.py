@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,16 @@ from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.evaluation import evaluate as evaluation
 from simplerl_trainer.fleet import Fleet
 from simplerl_trainer.inputs import Inputs
-from simplerl_trainer.policy.protocol import Annotation, Update
+from simplerl_trainer.policy.protocol import Annotation, Trajectory, Update
 from simplerl_trainer.progress import files
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter, StepPoint
 from simplerl_trainer.progress.trackers import Trackers, make_trackers
 from simplerl_trainer.rewards import score as rewards
+from simplerl_trainer.rewards import texts as reward_texts
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
+from simplerl_trainer.rewards.texts import JudgeReader
 
 CHECKPOINTS = "checkpoints"
 MODEL = "model"
@@ -52,6 +54,8 @@ class Session:
     reporter: Reporter
     log: Log
     fence: Fence
+    readers: Sequence[JudgeReader] = ()
+    """How the reward models read, in their order."""
     steps_done: int = 0
     """Steps that were done when the attempt began."""
     weights_version: int = 0
@@ -157,10 +161,22 @@ class Session:
             accuracies[name] = result.accuracy
         await self.keep_best(step, accuracies)
 
+    async def trajectories(self, batch: Batch) -> Mapping[int, Trajectory]:
+        """What the ranks need of the samples that are trained on, by id."""
+        work = batch.trajectories()
+        if not self.readers:
+            return work
+        samples = [s.sample for s in batch.trained]
+        texts = await asyncio.to_thread(self.inputs.texts, samples)
+        read = await asyncio.to_thread(reward_texts.read, self.readers, samples, texts)
+        return {i: replace(t, texts=read[i]) for i, t in work.items()}
+
     async def record_step(
         self, clock: Clock, batch: Batch, annotation: Annotation | None, updates: Sequence[Update]
     ) -> None:
         """Leaves a step's metrics and samples in the run's folder and in the progress document."""
+        if annotation is not None:
+            batch = batch.with_models(self.run.spec.rewards, annotation.judged)
         step, samples = batch.step, [s.sample for s in batch.drawn]
         figures = metrics.of_step(batch, self.run.spec.rollout.samples_per_prompt, annotation, updates)
         tokens = sum(len(s.prompt.token_ids) + len(s.response_ids) for s in samples)
@@ -271,6 +287,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
     # all that can be wrong with rewards, data and model is said before GPUs are taken
     reporter.activity("inputs")
     await rewards.check(run.spec.rewards)
+    readers = await asyncio.to_thread(reward_texts.open_readers, run.spec.rewards)
     before = fingerprints.read(Path(run.output))
     commits = await asyncio.to_thread(inputs.commits, run, before)
     asked = await asyncio.to_thread(inputs.read_questions, run, commits, log)
@@ -289,7 +306,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
-            session = Session(run, made, started, scorer, start, reporter, log, fence)
+            session = Session(run, made, started, scorer, start, reporter, log, fence, readers)
             await session.resume()
             await session.trackers.open()
             # also proves the roads before the first rollout

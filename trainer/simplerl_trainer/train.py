@@ -27,7 +27,7 @@ async def train(session: Session) -> None:
             clock = Clock()
             with clock.part("rollout"):
                 batch = await session.take(batches, step)
-            work = batch.trajectories()
+            work = await session.trajectories(batch)
             annotation: Annotation | None = None
             updates: list[Update] = []
             if work:

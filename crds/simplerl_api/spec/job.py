@@ -58,6 +58,15 @@ class Spec(Struct):
             " reasoningGym",
         ),
         (
+            "!has(self.algorithm) || !has(self.algorithm.dynamicSampling) || !self.rewards.exists(r, has(r.model))",
+            "a reward model scores samples after they are drawn, but algorithm.dynamicSampling needs all scores"
+            " while it draws: leave one of the two out",
+        ),
+        (
+            "!has(self.evaluation) || !self.rewards.all(r, has(r.model))",
+            "evaluation needs a reward that says whether an answer is right: reward models alone do not",
+        ),
+        (
             "!has(self.training) || !has(self.training.deterministic) || !self.training.deterministic"
             " || !has(self.rollout) || !has(self.rollout.overlap) || self.rollout.overlap != 'OneStep'",
             "training.deterministic needs rollout.overlap None: a resumed run has no batch that was drawn ahead",

@@ -1,8 +1,8 @@
 """What is rewarded."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simplerl_api.spec.reference import ConfigMapKeyRef, SecretKeyRef
 from simplerl_api.struct import Path, Struct, Text, Union
@@ -86,10 +86,41 @@ class TaskReward(Struct):
     """Seconds that one sample may take."""
 
 
-class Reward(Union):
-    """A named reward with its weight: exactly one of math, python, http, task."""
+TEMPLATE_RULE = "template has no {response} in it: add it, or leave the template out for the chat template"
 
-    members = ("math", "python", "http", "task")
+
+class ModelReward(Struct):
+    """A reward model: a sequence classifier of one label, run by the training ranks, frozen and shared out as the
+    reference model is. It scores the samples of training steps, not those of evaluations.
+
+    A response that it cannot score (its text is longer than the model reads, or the score is not a finite number) gets
+    the score `failed` and is counted.
+    """
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("!has(self.template) || self.template.contains('{response}')", TEMPLATE_RULE),
+    )
+
+    path: Path
+    """A Hugging Face folder (config.json, safetensors, tokenizer) at this path in every container: mount it with
+    `cluster.volumes`. Qwen2, Qwen2.5, Qwen3 or Llama ForSequenceClassification with one label."""
+    template: Annotated[str, Field(min_length=1, max_length=8192)] | None = None
+    """The text that it reads, with {response} and, where wanted, {question} in it. Absent: its chat template for the
+    question as the user's message and the response as the assistant's."""
+    failed: float = Field(default=0.0, ge=-1000, le=1000)
+    """Score of a response that it cannot score."""
+
+    @model_validator(mode="after")
+    def _template_holds_the_response(self) -> Self:
+        if self.template is not None and "{response}" not in self.template:
+            raise ValueError(TEMPLATE_RULE)
+        return self
+
+
+class Reward(Union):
+    """A named reward with its weight: exactly one of math, python, model, http, task."""
+
+    members = ("math", "python", "model", "http", "task")
 
     name: Text
     """Name in metrics and samples; no two rewards share one."""
@@ -99,6 +130,8 @@ class Reward(Union):
     """The rule-based judge of mathematical answers."""
     python: PythonReward | None = None
     """A function of your own."""
+    model: ModelReward | None = None
+    """A reward model."""
     http: HttpReward | None = None
     """A service that scores responses."""
     task: TaskReward | None = None

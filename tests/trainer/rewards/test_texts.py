@@ -11,8 +11,11 @@ from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.rewards import Reward
 from simplerl_trainer.data.tokenizer import Tokenizer
 from simplerl_trainer.rewards import texts
+from simplerl_trainer.rewards.messages import Case
+from simplerl_trainer.rewards.outcome import Verdict
+from simplerl_trainer.rewards.score import Scorer, combine, with_models
 from simplerl_trainer.rewards.texts import JudgeReader
-from simplerl_trainer.samples import Finish, Prompt, Sample
+from simplerl_trainer.samples import Finish, Prompt, Sample, Score
 
 WORDS = ["<s>", "user:", "assistant:", "Q", "A", "a", "b", "c", "{response}", "?"]
 CHAT = "{{ bos_token }}{% for m in messages %}{{ ' ' + m.role + ': ' + m.content }}{% endfor %}"
@@ -145,3 +148,32 @@ def test_a_model_without_a_chat_template_needs_a_template(tmp_path: Path) -> Non
     with pytest.raises(TrainerFailure, match=r"has no chat template: set rewards\[0\]\.model\.template to a text"):
         texts.open_readers([reward(folder)])
     assert len(texts.open_readers([reward(folder, "{response}")])) == 1
+
+
+MATH = {"name": "m", "math": {}}
+JUDGE = {"name": "j", "weight": 0.5, "model": {"path": "/j", "failed": -1.0}}
+
+
+def test_a_reward_model_s_score_joins_the_others() -> None:
+    rewards = [Reward.model_validate(r) for r in (MATH, JUDGE)]
+    before = Score(1.0, Verdict.EQUAL, "7", "", {"m": 1.0})
+    assert with_models(before, rewards, [3.0]) == Score(2.5, Verdict.EQUAL, "7", "", {"m": 1.0, "j": 3.0})
+    assert with_models(before, rewards, [0.0]).parts == {"m": 1.0, "j": 0.0}, "0 is a score"  # OpenRLHF#1219 (29)
+
+
+def test_a_score_that_is_none_is_counted_and_has_the_documented_value() -> None:
+    rewards = [Reward.model_validate(r) for r in (MATH, JUDGE)]
+    found = with_models(Score(1.0, Verdict.EQUAL, "7", "odd", {"m": 1.0}, ("m",)), rewards, [float("nan")])
+    assert (found.value, found.parts, found.failed) == (0.5, {"m": 1.0, "j": -1.0}, ("m", "j"))
+    assert found.why == "odd; j: the text is too long for the reward model, or its score is not finite"
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(2.0, Verdict.EQUAL), (-2.0, Verdict.DIFFERENT)])
+def test_without_a_judge_of_answers_the_value_decides(number: float, verdict: Verdict) -> None:
+    rewards = [Reward.model_validate(JUDGE)]
+    assert with_models(combine([], []), rewards, [number]).verdict == verdict
+
+
+async def test_reward_models_take_no_reward_process() -> None:
+    async with Scorer([Reward.model_validate(JUDGE)], None) as scorer:
+        assert await scorer.score_cases([Case("7", "7"), Case("8", "7")]) == [combine([], [])] * 2

@@ -11,7 +11,7 @@ from simplerl_trainer.policy import group, reward_model
 from simplerl_trainer.policy.protocol import JudgeSetup, RankWork, Trajectory
 
 Judged = dict[int, tuple[float, ...]]
-"""Score of each sample by each reward model; nan where it has none."""
+"""Unweighted scores of each sample by each reward model; nan where one could not score."""
 
 
 def judge(

@@ -1,7 +1,7 @@
 """What the driver and the training ranks exchange: ids, token ids, scores and sums; never per-token floats."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from simplerl_api.memory import MemoryEstimate
 from simplerl_api.spec.algorithm import Algorithm
@@ -101,6 +101,8 @@ class Annotation:
     """kl, entropy, values mean, returns, explained variance, advantages' mean and std before whitening, mismatch
     (greatest and mean |log-prob of engine - log-prob of rank| on the probe, nan without one); where ranks are decoupled
     in its place behavior_weight_mean and behavior_weight_capped (share of tokens at the cap)."""
+    judged: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    """Unweighted scores of the rank's own samples by each reward model; nan where one could not score."""
 
 
 @dataclass(frozen=True, slots=True)

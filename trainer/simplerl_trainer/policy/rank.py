@@ -4,10 +4,13 @@ Every method but ping and parameters is collective: the driver calls it on all r
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.memory import Residence, reside
@@ -17,10 +20,11 @@ from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.policy import experience, group, liger, model, saved, weights
 from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.faults import named
+from simplerl_trainer.policy.judges import judge
 from simplerl_trainer.policy.offload import Offloaded
 from simplerl_trainer.policy.optimize import Totals, actor_gradients, critic_gradients
 from simplerl_trainer.policy.packing import make_pack
-from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, Update
+from simplerl_trainer.policy.protocol import Annotation, JudgeSetup, RankSetup, RankWork, Update
 from simplerl_trainer.policy.replicated import Replicated
 from simplerl_trainer.policy.schedule import learning_rate
 from simplerl_trainer.policy.trained import Trained
@@ -67,6 +71,7 @@ class Rank:
         setup, algorithm = self._setup, self._setup.algorithm
         with self._named("annotation"):
             self._bring_frozen()
+            work, judged = judge(self._judges, work, setup.judge_tokens, self._device)
             packs = [[make_pack(trajectories, self._device) for trajectories in batch] for batch in work.batches]
             made = experience.collect(
                 [pack for batch in packs for pack in batch],
@@ -87,7 +92,8 @@ class Rank:
         self._experience = [[next(rest) for _ in batch] for batch in packs]
         self._tokens = [sums[f"batch.{i}"] for i in range(len(packs))]
         self._fresh = True
-        return Annotation(experience.metrics(sums, maxima, has_reference=self._reference is not None))
+        annotation = Annotation(experience.metrics(sums, maxima, has_reference=self._reference is not None))
+        return replace(annotation, judged=judged)
 
     def update(self, batch: int, epoch: int) -> Update:
         """One optimizer step of actor and critic on optimizer batch `batch` of the annotated step, in pass `epoch`."""
@@ -240,11 +246,18 @@ class Rank:
             module = zero.load_partitioned(load, stage, precision, device, offload)
             return zero.Frozen(module, stage, precision, model.layer_classes(module), device, offload)
 
+        def checked(judge: JudgeSetup) -> tuple[str, PreTrainedConfig]:
+            config = model.read_config(judge.folder, 1, judge.field)
+            model.check_weights(judge.folder, config, judge.field, AutoModelForSequenceClassification)
+            return judge.folder, config
+
         self._actor = trained(actor, setup.training.actor)
         self._critic = trained(critic, setup.training.critic)
         self._reference = frozen(actor) if setup.algorithm.kl.coefficient > 0 else None
+        self._judges = [(j, frozen(partial(model.load_reward_model, *checked(j), dtype))) for j in setup.judges]
         self._trained_memory = [Offloaded(m.tensors, device) for m in (self._actor, self._critic)]
-        self._frozen_memory = [Offloaded(m.tensors, device) for m in (self._reference,) if m is not None]
+        run_only = [m for m in (self._reference, *(m for _, m in self._judges)) if m is not None]
+        self._frozen_memory = [Offloaded(m.tensors, device) for m in run_only]
 
     def _reside(self) -> Residence:
         from simplerl_trainer.policy import zero

@@ -60,6 +60,9 @@ async def grade(file: Path, rewards: Sequence[Reward], gym: ReasoningGym | None 
 
     Raises TrainerFailure(INVALID_INPUT) naming the line or the reward that cannot be used.
     """
+    for i, reward in enumerate(rewards):
+        if reward.model is not None:
+            raise _invalid(f"rewards[{i}].model is a reward model, which only a run's ranks can ask: leave it out here")
     read = _read(file, gym)
     await score.check(rewards)
     async with Scorer(rewards, None) as scorer:

@@ -1,9 +1,11 @@
 """What samples are worth: the weighted sum of all rewards."""
 
 import asyncio
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, Self
 
 from tokenizers import Tokenizer
@@ -46,13 +48,14 @@ class Scorer:
         """`model_folder` holds the tokenizer; None where all cases are texts. `processes` are those of each reward;
         absent: half the CPUs, shared out among the rewards, at least 2 and at most 8. `environment` holds the services'
         tokens; absent: the process's."""
-        self._rewards = tuple(rewards)
+        # reward models are run by the ranks (policy/judges.py)
+        here = [(i, reward) for i, reward in enumerate(rewards) if reward.model is None]
+        self._rewards = tuple(reward for _, reward in here)
         tokenizer_file = "" if model_folder is None else f"{model_folder}/tokenizer.json"
         self._texts = _Texts(tokenizer_file)
         count = processes or _default_processes(len(self._rewards))
         self._judges = [
-            _judge(reward, f"rewards[{i}]", i, tokenizer_file, count, environment or os.environ)
-            for i, reward in enumerate(self._rewards)
+            _judge(reward, f"rewards[{i}]", i, tokenizer_file, count, environment or os.environ) for i, reward in here
         ]
 
     async def __aenter__(self) -> Self:
@@ -74,7 +77,8 @@ class Scorer:
         """As `score`, of responses that may also be texts."""
         scoring = [judge.score(await self._fit(cases, r)) for judge, r in zip(self._judges, self._rewards, strict=True)]
         outcomes = await asyncio.gather(*scoring)
-        return [combine(self._rewards, each) for each in zip(*outcomes, strict=True)]
+        by_case = zip(*outcomes, strict=True) if outcomes else [()] * len(cases)
+        return [combine(self._rewards, each) for each in by_case]
 
     async def _fit(self, cases: Sequence[Case], reward: Reward) -> Sequence[Case]:
         """The cases as a reward wants them: small for the judge of answers, as texts for a service."""
@@ -115,6 +119,25 @@ def combine(rewards: Sequence[Reward], outcomes: Sequence[Outcome]) -> Score:
         parts={r.name: o.score for r, o in zip(rewards, outcomes, strict=True)},
         failed=tuple(r.name for r, o in zip(rewards, outcomes, strict=True) if o.verdict in FAILURES),
     )
+
+
+def with_models(score: Score, rewards: Sequence[Reward], scores: Sequence[float]) -> Score:
+    """The score with those of the reward models among `rewards`, in their order; one that is not finite counts as the
+    reward's `failed`."""
+    parts, failed, value = dict(score.parts), list(score.failed), score.value
+    why = [score.why] if score.why else []
+    for reward, number in zip((r for r in rewards if r.model), scores, strict=True):
+        assert reward.model is not None
+        if not math.isfinite(number):
+            failed.append(reward.name)
+            why.append(f"{reward.name}: the text is too long for the reward model, or its score is not finite")
+            number = reward.model.failed
+        parts[reward.name] = number
+        value += reward.weight * number
+    verdict = score.verdict
+    if not any(r.math or r.task for r in rewards):
+        verdict = Verdict.EQUAL if value > 0 else Verdict.DIFFERENT
+    return replace(score, value=value, verdict=verdict, why="; ".join(why), parts=parts, failed=tuple(failed))
 
 
 def _why(rewards: Sequence[Reward], outcomes: Sequence[Outcome]) -> str:
