@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from simplerl_api import overrides, run, validation, yaml12
+from simplerl_api.spec.job import Spec
+from simplerl_api.struct import model_in
 from simplerl_trainer import local
 
 TINY = Path(__file__).parents[2] / "examples/tiny.yaml"
@@ -50,7 +52,7 @@ def test_what_the_folder_is_called_by_does_not_matter(tmp_path: Path, monkeypatc
     ("settings", "changed"),
     [
         pytest.param(["training.steps=3"], "spec.training", id="a field that is changed"),
-        pytest.param(["rollout.enginesPerGpu=2"], "spec.rollout", id="a field that is added"),
+        pytest.param(["rollout.sampling.temperature=0.5"], "spec.rollout", id="a field that is added"),
         pytest.param(["evaluation="], "spec.evaluation", id="a section that is gone"),
         pytest.param(["training.seed=7", "model.tiny.seed=7"], "spec.model, spec.training", id="two sections"),
     ],
@@ -68,6 +70,31 @@ def test_another_spec_is_refused_and_names(tmp_path: Path, settings: Sequence[st
         "choose another folder, or remove that one"
     )
     assert (tmp_path / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(["placement.disaggregated.trainingGpus=1", "cluster.gpus=2"], id="ranks"),
+        pytest.param(["placement={colocated: {}}", "rollout.enginesPerGpu=2"], id="engines"),
+        pytest.param(["training.zeroStage=1", "training.maxTokensPerMicroBatch=2048"], id="the ZeRO stage"),
+        pytest.param(["checkpoint.keep=9", "recovery.stallTimeoutSeconds=60"], id="what is kept"),
+    ],
+)
+def test_a_run_goes_on_with_other(tmp_path: Path, settings: Sequence[str]) -> None:
+    first = local.prepare(document(), tmp_path, own_ray=True)
+    second = local.prepare(document(*settings), tmp_path, own_ray=True)
+    assert second.attempt == 2
+    assert second.spec != first.spec
+    assert run.read(tmp_path / "run.json") == second
+
+
+def test_the_fields_that_may_change_are_fields_of_the_spec() -> None:
+    for path in local.MAY_CHANGE:
+        model: Any = Spec
+        for name in path.split("."):
+            field = next(f for n, f in model.model_fields.items() if name in (n, f.alias))
+            model = model_in(field.annotation)
 
 
 def test_a_spec_that_only_says_what_holds_anyway_is_the_same_run(tmp_path: Path) -> None:

@@ -8,9 +8,28 @@ from typing import Any
 from simplerl_api import __version__, names, run, validation
 from simplerl_api.plan import make_plan
 from simplerl_api.spec.cluster import MAX_GPUS_PER_NODE
-from simplerl_api.spec.job import SimpleRLJob
+from simplerl_api.spec.job import SimpleRLJob, Spec
 
 NAMESPACE = "local"
+MAY_CHANGE = (
+    "checkpoint",
+    "cluster",
+    "placement",
+    "recovery",
+    "rollout.engines",
+    "rollout.enginesPerGpu",
+    "rollout.gpuMemoryUtilization",
+    "rollout.maxNumBatchedTokens",
+    "rollout.maxNumSeqs",
+    "rollout.tensorParallelSize",
+    "tracking",
+    "training.gradientAccumulationSteps",
+    "training.gradientCheckpointing",
+    "training.maxTokensPerMicroBatch",
+    "training.offload",
+    "training.zeroStage",
+)
+"""Fields that say where and how fast a run is computed, not what: it may go on with other values of them."""
 
 
 class OtherRun(ValueError):
@@ -20,8 +39,8 @@ class OtherRun(ValueError):
 def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run:
     """The run of a job's document in a folder, which then holds `run.json`.
 
-    A folder that holds this very run is taken up where it stopped. With a Ray of our own every slot is on this
-    machine, whatever cluster.gpusPerNode says. Raises InvalidJob, PlanError, OtherRun.
+    A folder that holds this very run, but for fields that MAY_CHANGE, is taken up where it stopped. With a Ray of our
+    own every slot is on this machine, whatever cluster.gpusPerNode says. Raises InvalidJob, PlanError, OtherRun.
     """
     faults = validation.faults(document)
     if faults:
@@ -31,11 +50,9 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
     file = output / run.RUN_FILE
     if file.exists():
         before = _read(file, output)
-        if before.spec != made.spec:
-            changed = sorted(
-                k for k in made.spec.document().keys() | before.spec.document().keys()
-                if made.spec.document().get(k) != before.spec.document().get(k)
-            )  # fmt: skip
+        ours, theirs = _what(made.spec), _what(before.spec)
+        if ours != theirs:
+            changed = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
             raise OtherRun(
                 f"--output {output} holds a run whose {', '.join(f'spec.{c}' for c in changed)} differs from this "
                 "file's: choose another folder, or remove that one"
@@ -49,6 +66,18 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
     except OSError as e:
         raise OtherRun(f"--output {output} cannot be written ({e.strerror}): choose another folder") from e
     return made
+
+
+def _what(spec: Spec) -> dict[str, Any]:
+    """The spec's document without the fields that may change."""
+    document = spec.document()
+    for path in MAY_CHANGE:
+        *sections, name = path.split(".")
+        holder = document
+        for section in sections:
+            holder = holder.get(section, {})
+        holder.pop(name, None)
+    return document
 
 
 def _read(file: Path, output: Path) -> run.Run:

@@ -118,16 +118,6 @@ class Session:
             await self.fleet.pool.wake(["kv_cache"])
         self.rolling_out = True
 
-    @asynccontextmanager
-    async def ranks_on_gpus(self) -> AsyncIterator[None]:
-        """Within it the ranks have their GPUs, also where the engines had them."""
-        away = self.rolling_out and self.ranks.residence.sleeps
-        if away:
-            await self.turn_to_training()
-        yield
-        if away:
-            await self.turn_to_rollout(self.weights_version)
-
     def evaluation_due(self, step: int) -> bool:
         """Whether the weights after a step are to be evaluated."""
         spec = self.run.spec
@@ -203,8 +193,7 @@ class Session:
         await asyncio.to_thread(self.fence.check)
         folder = await asyncio.to_thread(store.begin, root, step, self.run.attempt)
         try:
-            async with self.ranks_on_gpus():
-                files = await self.ranks.save(str(folder))
+            files = await self.ranks.save(str(folder))
             await asyncio.to_thread(self.fence.check)
             saved = await asyncio.to_thread(store.finish, folder, step, files, self.state())
         except TrainerFailure:
@@ -234,8 +223,7 @@ class Session:
             self.reporter.activity("export")
             folder = self.output / MODEL
             await asyncio.to_thread(self.fence.check)
-            async with self.ranks_on_gpus():
-                await self.ranks.export(str(folder), {})
+            await self.ranks.export(str(folder), {})
             self.reporter.model(str(folder))
 
     async def keep_best(self, step: int, accuracies: Mapping[str, float]) -> None:
@@ -250,8 +238,7 @@ class Session:
         if best.beats(new, old):
             self.reporter.activity("export")
             await asyncio.to_thread(self.fence.check)
-            async with self.ranks_on_gpus():
-                await self.ranks.export(str(folder), {best.FILE: new.to_json()})
+            await self.ranks.export(str(folder), {best.FILE: new.to_json()})
             self.log.info("best model so far", step=step, dataset=dataset, accuracy=new.accuracy, folder=str(folder))
 
     async def resume(self) -> None:
