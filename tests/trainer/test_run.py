@@ -106,7 +106,8 @@ def test_the_model_is_a_plain_hugging_face_folder_that_differs_from_its_start(
 
 def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     output = tmp_path / "tiny"
-    settings = [*SMALL, "training.steps=12", "checkpoint.everySteps=3", FEWER_QUESTIONS]
+    offline = "tracking.wandb={mode: Offline}"
+    settings = [*SMALL, "training.steps=12", "checkpoint.everySteps=3", FEWER_QUESTIONS, offline]
     with running.started(output, settings) as process:
         running.eventually(lambda: len(running.metrics(output)) >= 4, process)
         running.end(process)
@@ -126,6 +127,10 @@ def test_a_run_that_is_killed_goes_on_from_its_checkpoint(tmp_path: Path) -> Non
     assert lines[: resumed["step"]] == begun[: resumed["step"]]
     assert all(line["mismatch_max"] < 1e-4 for line in lines)
     assert sorted(running.accuracies(output)) == [0, 12]
+
+    tracked = [folder.name.rsplit("-", 1)[1] for folder in (output / "wandb").glob("offline-run-*")]
+    assert len(tracked) == 2, "each attempt leaves its part"
+    assert len(set(tracked)) == 1, "of one run"
 
     again = running.train(output, settings)  # nothing is left to do
     assert again.code == 0, again.text

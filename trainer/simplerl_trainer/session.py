@@ -287,6 +287,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
         made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
         await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
+        log.info("ranks and engines start", ranks=run.plan.ranks, engines=run.plan.engines)
         started = await fleet.start(run, site, made.stop_token_ids, made.vocabulary)
         reporter.versions(started.versions)
         if started.without_mps:

@@ -71,8 +71,8 @@ def test_people_who_watch_see_steps_and_troubles(tmp_path: Path, capsys: pytest.
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         f"driver started  attempt 1  example {('a long ' + 'text ' * 40)[:97]}...  key ***",
-        "step  3/60  reward 0.5123  kl nan     length 4.9     samples/s 298.1   2.0 s  3m 20s left",
-        "step 60/60  reward 1       2.0 s",
+        "step  3/60  reward 0.5123    kl nan       length 4.9       samples/s 298.1     2.0 s  3m 20s left",
+        "step 60/60  reward 1         2.0 s",
     ]
     assert err == "warning: slow\n  engine: 1\n  key: ***\n"
 

@@ -38,7 +38,7 @@ class Console:
             if name in metrics:
                 value = metrics[name]
                 line.append(f"  {shown} ", "dim")
-                line.append(f"{value:<6.4g}", "" if math.isfinite(value) else "bold red")
+                line.append(f"{value:<8.4g}", "" if math.isfinite(value) else "bold red")
         line.append(f"  {seconds['total']:.1f} s", "dim")
         if eta is not None and step < steps:
             line.append(f"  {duration(eta)} left", "dim")
@@ -48,7 +48,7 @@ class Console:
         """Something else: one line, or for troubles a line for each key, whole."""
         style = _STYLES[level]
         if level == "info":
-            values = (f"{k} {_short(v)}" for k, v in keys.items() if v not in (None, "", 0))
+            values = (f"{k} {_short(v)}" for k, v in keys.items() if v not in (None, ""))
             self._out.print(Text("  ".join([message, *values]), style))
         else:
             lines = [f"{level}: {message}", *(f"  {key}: {value}" for key, value in keys.items())]
