@@ -95,6 +95,21 @@ def test_a_file_that_cannot_be_graded_exits_with_1_and_a_sentence(tmp_path: Path
     assert result.output.startswith(f"{file} {sentence}")
 
 
+def test_a_reward_model_is_refused(tmp_path: Path) -> None:
+    words = [
+        "grade",
+        str(written(tmp_path, LINES)),
+        "--rewards",
+        str(TINY),
+        "--set",
+        "rewards[1]={name: m, model: {path: /m}}",
+    ]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, result.output) == (
+        1, "rewards[1].model is a reward model, which only a run's ranks can ask: leave it out here\n"
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("words", [[], ["--math", "--rewards", str(TINY)]], ids=["no judge", "two judges"])
 def test_exactly_one_judge_is_given(tmp_path: Path, words: list[str]) -> None:
     result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), *words])

@@ -1,11 +1,15 @@
 """Everything that `simplerl plan` says, as one document."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from simplerl_api.failures import TrainerFailure
 from simplerl_api.memory import GIB, USABLE, MemoryEstimate, ModelShape, Phase, Residence, estimate, reside
 from simplerl_api.plan import Plan, make_plan
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.training import Optimizer, ZeroStage
+from simplerl_trainer.models import judges
 from simplerl_trainer.planning import chosen, model_shape
 from simplerl_trainer.planning.model_shape import KnownModel, UnknownModel
 from simplerl_trainer.policy import zero_settings
@@ -40,7 +44,8 @@ def report(spec: Spec, gpu_gib: float | None) -> Report:
     if isinstance(model, UnknownModel):
         return out | {"model": {"unknown": model.why}, "warnings": [model.why]}
     device = _memory_of_a_slot(spec, plan) if gpu_gib is None else gpu_gib
-    memory, residence = _memory(model.shape, spec, plan, device)
+    rewards, elsewhere = _reward_models(spec)
+    memory, residence = _memory(model.shape, spec, plan, rewards, device)
     return out | {
         "model": {
             "source": model.source,
@@ -56,7 +61,7 @@ def report(spec: Spec, gpu_gib: float | None) -> Report:
             "parts": [{"phase": part.phase.value, "name": part.name, "GiB": gib(part.bytes)} for part in memory.parts],
             "totalGiB": {phase.value: gib(memory.total(phase)) for phase in Phase},
         },
-        "warnings": warnings(spec, memory, residence, device),
+        "warnings": [*elsewhere, *warnings(spec, memory, residence, device)],
     }
 
 
@@ -82,9 +87,25 @@ def deepspeed(spec: Spec, plan: Plan, model: KnownModel, gpu_bytes: int | None) 
     return {"actor": settings(actor, spec.training.actor), "critic": settings(critic, spec.training.critic)}
 
 
-def _memory(shape: ModelShape, spec: Spec, plan: Plan, device_gib: float) -> tuple[MemoryEstimate, Residence]:
+def _reward_models(spec: Spec) -> tuple[list[ModelShape], list[str]]:
+    """The shapes of the reward models that are on this machine, and a sentence for each that is not."""
+    shapes, elsewhere = [], []
+    for i, reward in enumerate(spec.rewards):
+        if reward.model is not None:
+            try:
+                shapes.append(judges.read(Path(reward.model.path), f"rewards[{i}].model.path").shape)
+            except TrainerFailure as e:
+                elsewhere.append(f"a reward model's memory is not estimated: {e}")
+    return shapes, elsewhere
+
+
+def _memory(
+    shape: ModelShape, spec: Spec, plan: Plan, rewards: Sequence[ModelShape], device_gib: float
+) -> tuple[MemoryEstimate, Residence]:
     """The estimate, and what the ranks will do for it to fit."""
-    plain, checkpointed = (estimate(shape, spec, plan, gradient_checkpointing=again) for again in (False, True))
+    plain, checkpointed = (
+        estimate(shape, spec, plan, rewards, gradient_checkpointing=again) for again in (False, True)
+    )
     shared = any(slot.rank is not None and slot.engines for slot in plan.slots())
     share = spec.rollout.gpu_memory_utilization if shared else 0.0
     if spec.cluster.cpu_only:
