@@ -1,12 +1,17 @@
 """`simplerl plan`: what it says is what the ranks would be given, and what does not fit is a sentence."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.trainer.hub.server import serving
 from typer.testing import CliRunner
 
 from simplerl_api import overrides, validation, yaml12
@@ -92,8 +97,6 @@ def test_a_7b_model_on_four_nodes_of_eight(job_7b: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_a_warning(job_7b: Path, settings: list[str], more: list[str], sentence: str) -> None:
-    import re
-
     found = plan(job_7b, *settings, more=more)
     assert [w for w in found["warnings"] if re.match(sentence, w)], found["warnings"]
 
@@ -153,9 +156,6 @@ def test_an_invalid_job_has_no_plan() -> None:
 
 
 def test_neither_torch_nor_deepspeed_is_imported() -> None:
-    import subprocess
-    import sys
-
     program = (
         "import sys; from typer.testing import CliRunner; from simplerl_trainer.cli import app;"
         f"assert CliRunner().invoke(app, ['plan', {str(TINY)!r}]).exit_code == 0;"
@@ -163,3 +163,30 @@ def test_neither_torch_nor_deepspeed_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("served", "parameters"),
+    [pytest.param(True, 7_615_616_512, id="a hub that answers"), pytest.param(False, None, id="a hub that does not")],
+)
+def test_the_shape_of_a_hub_s_model_comes_with_its_config_alone(
+    job_7b: Path, tmp_path: Path, served: bool, parameters: int | None
+) -> None:
+    with serving() as hub:
+        hub.add("model", "org/m", {"config.json": json.dumps(QWEN_7B).encode(), "model.safetensors": b"w" * 1000})
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
+        variables = {"HF_ENDPOINT": hub.url if served else "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hub")}
+        done = subprocess.run(
+            [sys.executable, "-m", "simplerl_trainer.cli", "plan", job_7b, "-o", "json", "--set", HUB_MODEL],
+            capture_output=True, text=True, timeout=120, env=inherited | variables, check=True,
+        )  # fmt: skip
+        assert not hub.downloads(".safetensors")
+    found = json.loads(done.stdout)
+    assert found["plan"]["nodes"] == 4
+    assert found["model"].get("parameters") == parameters
+    if not served:
+        (warning,) = found["warnings"]
+        assert warning.startswith("the model's memory is not estimated: model.hub.name is org/m")
+
+
+HUB_MODEL = "model={hub: {name: org/m}}"
