@@ -10,6 +10,7 @@ from simplerl_api import overrides, yaml12
 from simplerl_api.failures import TrainerFailure
 from simplerl_api.run import Run
 from simplerl_trainer import fingerprints, hub, inputs, local
+from simplerl_trainer.models import tiny_shape
 from simplerl_trainer.models.arithmetic_tokenizer import EOS, make_tokenizer, save_tokenizer
 from simplerl_trainer.progress.log import Log
 
@@ -24,8 +25,8 @@ def model(tmp_path: Path) -> Path:
     folder.mkdir()
     save_tokenizer(folder)
     config = {
-        "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 300,
-        "max_position_embeddings": 64, "eos_token_id": make_tokenizer().token_to_id(EOS),
+        "model_type": tiny_shape.FAMILY, "architectures": ["LlamaForCausalLM"], **tiny_shape.SHAPE,
+        "eos_token_id": make_tokenizer().token_to_id(EOS),
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "model.safetensors").write_bytes(b"w" * 100)
@@ -147,7 +148,9 @@ def test_a_revision_is_resolved_once_and_later_attempts_use_its_commit(
     folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = [FIRST]
+    checked: list[str] = []
     monkeypatch.setattr(hub, "resolve", lambda found, field: newest[0])
+    monkeypatch.setattr(hub, "check_weights", lambda found, commit, field: checked.append(commit))
     made = run(folder, model, "model={hub: {name: org/m}}", f"data.train={{file: {folder}/train.jsonl}}")
     log = Log(Path(made.output) / "driver.log")
 
@@ -160,7 +163,9 @@ def test_a_revision_is_resolved_once_and_later_attempts_use_its_commit(
 
     assert commits() == {"model": FIRST}
     newest[0] = SECOND
+    checked.clear()
     assert commits() == {"model": FIRST}
+    assert not checked, "a later attempt needs no network where the cache holds the model"
     other = made.model_copy(
         update={
             "spec": made.spec.model_copy(update={"model": made.spec.model.model_validate({"hub": {"name": "org/n"}})})

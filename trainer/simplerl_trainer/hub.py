@@ -35,7 +35,8 @@ def environment(driver: Mapping[str, str]) -> dict[str, str]:
 def resolve(hub: HubModel | HubQuestions, field: str) -> str:
     """The commit of a repository's revision now; without a network the one that the cache knows.
 
-    `field` is the spec's path of the repository. Raises TrainerFailure(INVALID_INPUT) with a sentence that names it.
+    `field` is the spec's path of the repository. Raises TrainerFailure with a sentence that names it: TIMED_OUT where
+    the hub cannot be reached, otherwise INVALID_INPUT.
     """
     from huggingface_hub import HfApi  # a third of a second, only where it is used
 
@@ -68,8 +69,8 @@ def model_folder(hub: HubModel, commit: str, field: str, *, weights: bool) -> Pa
 
 
 def check_weights(hub: HubModel, commit: str, field: str) -> None:
-    """Asks the hub whether a model's weights are safetensors; raises TrainerFailure(INVALID_INPUT) where not. Without a
-    network it is seen when they are read."""
+    """Asks the hub whether a model's weights are safetensors; raises TrainerFailure(INVALID_INPUT) where not, and as
+    `resolve`. Where HF_HUB_OFFLINE is set it is seen when they are read."""
     from huggingface_hub import HfApi, constants
 
     if constants.HF_HUB_OFFLINE:
@@ -93,9 +94,9 @@ def _asked(ask: Callable[[], R], hub: HubModel | HubQuestions, field: str) -> R:
             with attempt:
                 return ask()
     except Exception as e:
-        if (sentence := fault(e, hub, field)) is None:
+        if (failure := failure_of(e, hub, field)) is None:
             raise
-        raise _invalid(sentence) from e
+        raise failure from e
     raise AssertionError("tenacity re-raises the last fault")
 
 
@@ -111,8 +112,15 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, httpx.TransportError | RevisionResolutionError | LocalEntryNotFoundError)
 
 
-def fault(error: BaseException, hub: HubModel | HubQuestions, field: str) -> str | None:
-    """The sentence for a fault of the hub's client; None where it is another kind of fault."""
+def failure_of(error: BaseException, hub: HubModel | HubQuestions, field: str) -> TrainerFailure | None:
+    """What a fault of the hub's client means for the run; None where it is another kind of fault."""
+    sentence = _sentence(error, hub, field)
+    # another attempt may well reach the hub
+    reason = FailureReason.TIMED_OUT if _may_pass(error) else FailureReason.INVALID_INPUT
+    return None if sentence is None else TrainerFailure(reason, sentence)
+
+
+def _sentence(error: BaseException, hub: HubModel | HubQuestions, field: str) -> str | None:
     import httpx
     from huggingface_hub import constants, errors
 

@@ -8,6 +8,7 @@ from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.run import Run
 from simplerl_api.spec.data import Questions
 from simplerl_api.spec.evaluation import EvaluationSet
+from simplerl_api.spec.hub import HubModel
 from simplerl_api.spec.job import Spec
 from simplerl_trainer import fingerprints, hub
 from simplerl_trainer.data import levels, prompts, questions, stops, templates
@@ -57,14 +58,19 @@ class Asked:
 def commits(run: Run, before: Mapping[str, Fingerprint]) -> dict[str, str]:
     """The commit of each hub repository by its path in the spec: that of the first start, else the newest now.
 
-    Raises TrainerFailure(INVALID_INPUT) naming a repository that cannot be used.
+    Raises TrainerFailure naming a repository that cannot be used (hub.resolve).
     """
     hubs = {MODEL: run.spec.model.hub} | {field: dataset.hub for field, dataset in _datasets(run).items()}
-    return {
-        field: fingerprints.pinned(before, field, found) or hub.resolve(found, f"{field}.hub")
-        for field, found in hubs.items()
-        if found is not None
-    }
+    commits = {}
+    for field, found in hubs.items():
+        if found is None:
+            continue
+        if (commit := fingerprints.pinned(before, field, found)) is None:
+            commit = hub.resolve(found, f"{field}.hub")
+            if isinstance(found, HubModel):
+                hub.check_weights(found, commit, f"{field}.hub")
+        commits[field] = commit
+    return commits
 
 
 def read_questions(run: Run, commits: Mapping[str, str], log: Log) -> Asked:
@@ -104,7 +110,6 @@ def model_before_placement(run: Run, commits: Mapping[str, str]) -> Path | None:
     """
     model = run.spec.model
     if model.hub is not None:
-        hub.check_weights(model.hub, commits[MODEL], "model.hub")
         return hub.model_folder(model.hub, commits[MODEL], "model.hub", weights=False)
     return None if model.path is None else Path(model.path)
 

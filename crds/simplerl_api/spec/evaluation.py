@@ -21,7 +21,11 @@ TEMPERATURE_RULE = "evaluation.temperature must be 0 or from 0.01 to 2"
 
 
 class Evaluation(Struct):
-    """Evaluations run before the first step, after every everySteps steps and after the last."""
+    """Evaluations run before the first step, after every everySteps steps and after the last.
+
+    Accuracy is the share of responses that the first `math` or `task` reward calls right; without one of those, the
+    share whose score is above 0.
+    """
 
     cel: ClassVar[tuple[tuple[str, str], ...]] = (
         ("self.temperature == 0.0 || self.temperature >= 0.01", TEMPERATURE_RULE),

@@ -61,7 +61,7 @@ class HttpReward(Struct):
     url: Annotated[str, Field(pattern=r"^https?://[^\s@]+$", max_length=2048)]
     """Where to post, for example `http://judge.team-a.svc:8000/score`."""
     batch_size: int = Field(default=64, ge=1, le=4096)
-    """Samples in one request."""
+    """The most samples in one request; up to 64 are scored together while others are drawn."""
     timeout_seconds: float = Field(default=30.0, gt=0, le=3600)
     """Seconds that one request may take."""
     retries: int = Field(default=3, ge=0, le=10)

@@ -52,6 +52,7 @@ def test_a_sample_is_a_line_with_its_judgement(tmp_path: Path) -> None:
             "extracted": "3",
             "why": "expected 2",
             "rewards": {"sum": 0.5},
+            "failed": [],
             "weights_version": 4,
         }
     ]

@@ -11,7 +11,8 @@ from simplerl_trainer.data.files import Record
 def records(hub: HubQuestions, commit: str, field: str) -> Iterator[Record]:
     """The rows of a split at a commit.
 
-    `field` is the spec's path, for messages. Raises TrainerFailure(INVALID_INPUT) with a sentence that names it.
+    `field` is the spec's path, for messages. Raises TrainerFailure with a sentence that names it: TIMED_OUT where the
+    hub cannot be reached, otherwise INVALID_INPUT.
     """
     import datasets  # seconds, only where it is used
 
@@ -20,7 +21,8 @@ def records(hub: HubQuestions, commit: str, field: str) -> Iterator[Record]:
         rows = datasets.load_dataset(hub.name, hub.config, split=hub.split, revision=commit)
     except Exception as e:
         # the library says by messages alone what was wrong
-        raise _invalid(hubs.fault(e, hub, field) or _sentence(e, hub, field)) from e
+        failure = TrainerFailure(FailureReason.INVALID_INPUT, _sentence(e, hub, field))
+        raise hubs.failure_of(e, hub, field) or failure from e
     for number, row in enumerate(rows, start=1):
         yield Record(f"{field} {hub.name} row {number}", row)
 
@@ -34,7 +36,3 @@ def _sentence(error: BaseException, hub: HubQuestions, field: str) -> str:
             return f"{field}.split is {hub.split}, which {hub.name} does not have ({said}): give another"
         case _:
             return f"{field}.name is {hub.name}, which cannot be read as a data set ({said or type(error).__name__})"
-
-
-def _invalid(message: str) -> TrainerFailure:
-    return TrainerFailure(FailureReason.INVALID_INPUT, message)

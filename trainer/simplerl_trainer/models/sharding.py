@@ -15,6 +15,12 @@ def check(folder: Path, size: int) -> None:
     Raises TrainerFailure(INVALID_INPUT) naming what does not divide, and the sizes that fit.
     """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    for key in ("num_attention_heads", "intermediate_size"):
+        if not isinstance(config.get(key), int):
+            raise TrainerFailure(
+                FailureReason.INVALID_INPUT,
+                f"model folder {folder} has a config.json without a number {key}: complete it",
+            )
     found = _in_the_way(config, size)
     if found is not None:
         fits = " or ".join(str(s) for s in SIZES if _in_the_way(config, s) is None)

@@ -71,6 +71,7 @@ def _rows(scored: Sequence[Scored], texts: Mapping[int, str]) -> Iterable[str]:
                 "extracted": score.extracted,
                 "why": score.why,
                 "rewards": score.parts,
+                "failed": list(score.failed),
                 "weights_version": s.weights_version,
             }
         )

@@ -22,6 +22,8 @@ LARGEST_BATCH = 256
 """Cases in one message: plain ones take microseconds each, so that the message is what costs."""
 LARGEST_CONCURRENT = 64
 """Cases that one process works on at once, where its reward is an async function."""
+RAY_TOKEN = "RAY_AUTH_TOKEN"
+"""The variable with the token of the job's Ray cluster, which is no business of a reward's."""
 CONCURRENT_SLACK_SECONDS = 5.0
 """How much longer than one case may take all cases at once may: the process itself ends those that wait too long."""
 
@@ -229,7 +231,7 @@ async def _kill(process: Process) -> None:
 
 def _environment() -> dict[str, str]:
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != RAY_TOKEN},
         "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
         "TOKENIZERS_PARALLELISM": "false",
         "OMP_NUM_THREADS": "1",
