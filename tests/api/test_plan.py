@@ -59,6 +59,27 @@ def test_two_engines_share_a_slot() -> None:
     assert plan.slots()[2].engines == (0, 1)
 
 
+GPU = {"gpus": 2, "gpusPerNode": 2}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "changes", "engines"),
+    [
+        pytest.param(494_032_768, {}, 8, id="a small model: four on each GPU"),
+        pytest.param(1_543_714_304, {}, 2, id="a larger one: one on each GPU"),
+        pytest.param(None, {}, 2, id="unknown to the planner"),
+        pytest.param(494_032_768, {"cluster": GPU | {"cpuOnly": True}}, 2, id="on CPUs"),
+        pytest.param(494_032_768, {"rollout": {"enginesPerGpu": 2}}, 4, id="as the spec says"),
+        pytest.param(494_032_768, {"rollout": {"engines": 1}}, 1, id="as the spec says in all"),
+        pytest.param(494_032_768, {"rollout": {"tensorParallelSize": 2}}, 1, id="an engine over both GPUs"),
+    ],
+)
+def test_engines_by_the_models_size(parameters: int | None, changes: dict[str, Any], engines: int) -> None:
+    rollout = {"promptsPerStep": 64, "sampling": {"maxNewTokens": 8}} | changes.get("rollout", {})
+    made = spec(placement={"colocated": {}}, cluster=changes.get("cluster", GPU), rollout=rollout)
+    assert make_plan(made, parameters=parameters).engines == engines
+
+
 def laid_out(plan: Plan) -> str:
     """The slots as a text: a line a node, each slot with its rank and its engines."""
     lines: dict[int, list[str]] = {}

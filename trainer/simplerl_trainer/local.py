@@ -9,6 +9,7 @@ from simplerl_api import __version__, names, run, validation
 from simplerl_api.plan import make_plan
 from simplerl_api.spec.cluster import MAX_GPUS_PER_NODE
 from simplerl_api.spec.job import SimpleRLJob, Spec
+from simplerl_trainer.planning import model_shape
 
 NAMESPACE = "local"
 MAY_CHANGE = (
@@ -100,7 +101,8 @@ def _one_node(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(job: SimpleRLJob, output: Path, attempt: int) -> run.Run:
-    plan = make_plan(job.spec, image=f"simplerl {__version__} on this machine")
+    image = f"simplerl {__version__} on this machine"
+    plan = make_plan(job.spec, image, parameters=model_shape.parameters(job.spec))
     uid = hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:32]
     return run.Run(
         name=job.metadata.name,

@@ -63,7 +63,9 @@ class Rollout(Struct):
     """Neighbouring GPUs of one node that hold an engine together: for models too large for one GPU. It must divide the
     GPUs that roll out, and cluster.gpusPerNode; the model's attention heads must divide by it."""
     engines_per_gpu: int | None = Field(default=None, ge=1, le=8)
-    """vLLM engines on each GPU that rolls out, or on each group of tensorParallelSize GPUs. Absent: 1."""
+    """vLLM engines on each GPU that rolls out, or on each group of tensorParallelSize GPUs; several share a GPU under
+    CUDA MPS where it can be started. Absent: 4 on GPUs where `simplerl` runs the job itself and sees that the model has
+    at most a billion parameters, else 1."""
     engines: int | None = Field(default=None, ge=1, le=4096)
     """Engines in all, in place of enginesPerGpu; spread evenly over the GPUs that roll out."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)

@@ -70,7 +70,7 @@ def test_kv_cache_on_cpu(token_bytes: int, seqs: int, length: int, expected: int
 
 def test_kv_cache_on_cuda_is_what_the_engines_share_leaves() -> None:
     assert kv_cache.on_cuda(140 * 2**30, 0.5, 15 * 2**30) == (70 - 15 - 4) * 2**30
-    with pytest.raises(ValueError, match=r"share of 14\.0 GiB .* lower rollout\.enginesPerGpu"):
+    with pytest.raises(TrainerFailure, match=r"share of 14\.0 GiB .* lower rollout\.enginesPerGpu"):
         kv_cache.on_cuda(140 * 2**30, 0.1, 15 * 2**30)
 
 

@@ -28,7 +28,12 @@ def _choices(spec: Spec, plan: Plan) -> Iterator[Choice]:
     if spec.placement is None:
         yield Choice("placement", "colocated", "every GPU trains and rolls out, in turn")
     if rollout.engines is None and rollout.engines_per_gpu is None:
-        yield Choice("rollout.engines", plan.engines, "engines by the GPUs that roll out")
+        several = max(len(slot.engines) for slot in plan.slots()) > 1
+        yield Choice(
+            "rollout.engines",
+            plan.engines,
+            "a small model: several engines on each GPU that rolls out" if several else "by the GPUs that roll out",
+        )
     if training.zero_stage is None:
         yield Choice(
             "training.zeroStage",

@@ -8,6 +8,7 @@ from typing import Any
 from simplerl_api.failures import TrainerFailure
 from simplerl_api.memory import ModelShape, shape_of
 from simplerl_api.spec.hub import HubModel
+from simplerl_api.spec.job import Spec
 from simplerl_api.spec.model import Model
 from simplerl_trainer import hub
 from simplerl_trainer.models import tiny_shape
@@ -47,6 +48,15 @@ def find(model: Model) -> KnownModel | UnknownModel:
     if model.tiny is not None:
         return _known("model.tiny", {"model_type": tiny_shape.FAMILY, **tiny_shape.SHAPE})
     raise AssertionError("a model has exactly one member")
+
+
+def parameters(spec: Spec) -> int | None:
+    """Parameters of the model, where they decide something and can be known: those that make_plan asks for."""
+    rollout = spec.rollout
+    if spec.cluster.cpu_only or rollout.engines is not None or rollout.engines_per_gpu is not None:
+        return None
+    found = find(spec.model)
+    return found.shape.parameters if isinstance(found, KnownModel) else None
 
 
 def _local(folder: Path) -> KnownModel | UnknownModel:

@@ -26,7 +26,7 @@ def report(spec: Spec, gpu_gib: float | None) -> Report:
     `gpu_gib`: memory of one GPU; absent: 80 GiB, or a slot's share of its pod's limit where cluster.cpuOnly. Raises
     PlanError.
     """
-    plan = make_plan(spec)
+    plan = make_plan(spec, parameters=model_shape.parameters(spec))
     model = model_shape.find(spec.model)
     out: Report = {
         "plan": plan.document(),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.rollout.protocol import EngineSetup
 
 MIB, GIB = 2**20, 2**30
@@ -50,13 +51,14 @@ def on_cpu(token_bytes: int, max_num_seqs: int, max_model_len: int) -> int:
 def on_cuda(total: int, share: float, weights: int) -> int:
     """What an engine's share of a GPU of `total` bytes leaves beside its weights and workspace.
 
-    Raises ValueError where nothing is left.
+    Raises TrainerFailure(RolloutOutOfMemory) where nothing is left.
     """
     room = int(total * share) - weights - CUDA_WORKSPACE
     if room <= 0:
-        raise ValueError(
+        raise TrainerFailure(
+            FailureReason.ROLLOUT_OUT_OF_MEMORY,
             f"an engine's share of {total * share / GIB:.1f} GiB of GPU memory does not hold its weights of "
             f"{weights / GIB:.1f} GiB and {CUDA_WORKSPACE / GIB:.0f} GiB of workspace: raise "
-            "rollout.gpuMemoryUtilization or lower rollout.enginesPerGpu"
+            "rollout.gpuMemoryUtilization or lower rollout.enginesPerGpu",
         )
     return room
