@@ -1,4 +1,4 @@
-"""Engines that span two slots, two of them side by side: weights by each road, and what is left when one ends."""
+"""An engine that spans two slots, with another one beside it: weights by each road, and what is left when it ends."""
 
 import asyncio
 import time
@@ -25,19 +25,11 @@ from simplerl_trainer.weights.sync import sync
 
 RUN = "test-tensor-parallel"
 SLOTS = [
-    Slot(index=0, node=0, gpu=0, rank=0, engines=(0, 1)),
+    Slot(index=0, node=0, gpu=0, rank=0, engines=(0,)),
     Slot(index=1, node=0, gpu=1, rank=None, engines=(0, 1)),
 ]
+"""Engine 0 spans both; in the second slot its worker passes weights on to engine 1."""
 REQUESTS = [Request(n, tuple(range(3, 13 + n % 7)), n, 1.0, 24, True) for n in range(100)]
-
-
-class Engine(EngineActor):
-    """An engine that tells its process."""
-
-    def pid(self) -> int:
-        import os
-
-        return os.getpid()
 
 
 class Sending:
@@ -55,31 +47,34 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The engines, with the processes of each."""
+    """The engines, and the processes that hold engine 0's model."""
 
     actors: Mapping[int, Any]
-    workers: Mapping[int, list[psutil.Process]]
+    workers: list[psutil.Process]
 
 
 @pytest.fixture(scope="module")
 def engines(qwen2: Callable[..., Path]) -> Iterator[Running]:
-    before = set(Path("/dev/shm").iterdir())
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
-    setup = EngineSetup(
-        str(qwen2(False)), False, True, 64, 16, 512, 1.0, (1,), 0, tensor_parallel_size=2, verify_weights=True
-    )
-    options = {"num_cpus": 0, "max_concurrency": 8, "runtime_env": {"env_vars": environment(SLOTS, cpu_only=True)}}
-    actors = {e: ray.remote(Engine).options(**options).remote() for e in (0, 1)}
-    ray.get([a.start.remote(setup) for a in actors.values()], timeout=180)
-    pids = {e: ray.get(a.pid.remote()) for e, a in actors.items()}
-    yield Running(actors, {e: workers_of(pid) for e, pid in pids.items()})
+    actors = {e: started(str(qwen2(False)), SLOTS if e == 0 else SLOTS[1:]) for e in (0, 1)}
+    ray.get([start for _, start in actors.values()], timeout=300)
+    yield Running({e: actor for e, (actor, _) in actors.items()}, workers())
     ray.shutdown()
-    assert {p for p in Path("/dev/shm").iterdir() if not p.name.startswith(("plasma", "ray"))} <= before
 
 
-def workers_of(pid: int) -> list[psutil.Process]:
-    """The processes that an engine's process started to hold the model."""
-    return [c for c in psutil.Process(pid).children(recursive=True) if "spawn_main" in " ".join(c.cmdline())]
+def started(folder: str, slots: list[Slot]) -> tuple[Any, Any]:
+    """An engine, and its start."""
+    setup = EngineSetup(
+        folder, False, True, 64, 16, 512, 1.0, (1,), 0, tensor_parallel_size=len(slots), verify_weights=True
+    )
+    variables = {"env_vars": environment(slots, cpu_only=True)}
+    actor = ray.remote(EngineActor).options(num_cpus=0, max_concurrency=8, runtime_env=variables).remote()
+    return actor, actor.start.remote(setup)
+
+
+def workers() -> list[psutil.Process]:
+    """The processes that engines of this test started to hold their model."""
+    return [c for c in psutil.Process().children(recursive=True) if "VLLM::Worker" in c.name()]
 
 
 async def collect(pool: Pool, kill: Callable[[], Any] | None = None) -> list[Finished]:
@@ -116,20 +111,34 @@ def test_a_sync_reaches_the_workers_of_every_engine(
             torch.testing.assert_close(torch.tensor(f.logprobs), expected, atol=1e-4, rtol=0)
 
 
-def test_an_engine_ends_with_its_worker_and_the_other_engine_does_its_work(engines: Running) -> None:
-    first, second = engines.workers[0]
-    pool = Pool(engines.actors, 16, 60.0)
+def test_what_the_processes_share_has_no_name_that_could_stay_behind(engines: Running) -> None:
+    assert len(engines.workers) == 2
+    left = {file.stat().st_ino: file.name for file in Path("/dev/shm").iterdir() if file.is_file()}
+    for process in engines.workers:
+        lines = Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8").splitlines()
+        mapped = [int(line.split()[4]) for line in lines if "/dev/shm/" in line]
+        assert mapped
+        assert not [left[inode] for inode in mapped if inode in left]
+
+
+def test_an_engine_ends_with_its_worker_and_another_engine_does_its_work(engines: Running) -> None:
+    first, second = engines.workers
+    pool = Pool(engines.actors, 16, 120.0)
     answers = asyncio.run(collect(pool, second.kill))
     assert set(pool.engines) == {1}
     assert sorted(f.id for f in answers) == list(range(100))
     assert gone([first, second])
 
 
-def test_workers_end_with_their_engine(engines: Running) -> None:
-    workers = engines.workers[1]
-    assert len(workers) == 2
-    ray.kill(engines.actors[1])
-    assert gone(workers)
+@pytest.mark.long
+def test_workers_end_with_their_engine(engines: Running, qwen2: Callable[..., Path]) -> None:
+    assert gone(engines.workers)
+    actor, start = started(str(qwen2(False)), SLOTS)
+    ray.get(start, timeout=300)
+    left = workers()
+    assert len(left) == 2
+    ray.kill(actor)
+    assert gone(left)
 
 
 def gone(processes: list[psutil.Process], seconds: float = 30) -> bool:

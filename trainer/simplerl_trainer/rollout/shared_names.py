@@ -5,24 +5,33 @@ them, so that each engine with workers of its own would leave files behind. A na
 the file: without one, the memory is gone with the last process, however it ends.
 """
 
-import os
-import re
 from multiprocessing import resource_tracker
 from pathlib import Path
 
-_MAPPED = re.compile(r"(/dev/shm/(?:psm_|sem\.mp-|vllm_dist_)\S+)$", re.MULTILINE)
-"""Python's SharedMemory and semaphores, and the memory of vLLM's collectives on CPU, in /proc/self/maps."""
+_FOLDER = Path("/dev/shm")
+_KINDS = ("psm_", "sem.mp-", "vllm_dist_")
+"""Python's SharedMemory and semaphores, and the memory of vLLM's collectives on CPU."""
 
 
 def forget() -> None:
     """Removes the names of what this process has mapped; to be called once all who share it have."""
-    for path in sorted(set(_MAPPED.findall(Path("/proc/self/maps").read_text(encoding="utf-8")))):
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            continue  # another of the processes was first
-        name = Path(path).name
-        if name.startswith("psm_"):
-            resource_tracker.unregister(f"/{name}", "shared_memory")
-        elif name.startswith("sem."):
-            resource_tracker.unregister(f"/{name.removeprefix('sem.')}", "semaphore")
+    # by inode: a semaphore is mapped under the name that the C library gave it first
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    mapped = {int(line.split()[4]) for line in maps if f"{_FOLDER}/" in line}
+    for path in _FOLDER.iterdir():
+        if path.name.startswith(_KINDS):
+            try:
+                if path.stat().st_ino not in mapped:
+                    continue
+                path.unlink()
+            except FileNotFoundError:
+                continue  # another of the processes was first
+            _untrack(path.name)
+
+
+def _untrack(name: str) -> None:
+    """Python's resource tracker would complain that what it knows of is gone."""
+    if name.startswith("psm_"):
+        resource_tracker.unregister(f"/{name}", "shared_memory")
+    elif name.startswith("sem."):
+        resource_tracker.unregister(f"/{name.removeprefix('sem.')}", "semaphore")
