@@ -246,6 +246,8 @@ class Session:
         newest, skipped = await asyncio.to_thread(store.newest, self.output / CHECKPOINTS)
         for unsound in skipped:
             self.log.warning("checkpoint skipped", checkpoint=unsound.name, why=unsound.why)
+        if skipped and newest is None:
+            self.log.warning("the run begins anew", why="none of its checkpoints can be used")
         tracker_ids: Mapping[str, str] = {}
         if newest is not None:
             await self.ranks.load(str(newest.folder))
