@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from simplerl_api import validation, yaml12
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.reference import ConfigMapKeyRef
 from simplerl_api.spec.rewards import PythonReward, Reward
@@ -19,6 +20,7 @@ from simplerl_trainer.rewards.outcome import Outcome, Verdict
 from simplerl_trainer.rewards.score import Scorer, check
 from simplerl_trainer.samples import Score
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 CASE = Case(
     response="so it is 7",
     answer="#### 7",
@@ -361,3 +363,13 @@ async def test_the_process_is_gone_when_a_check_ends(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
+
+
+async def test_the_example_s_function_scores_as_it_says() -> None:
+    (own,) = (r for r in validation.parse(yaml12.load_file(EXAMPLES / "tiny-python.yaml")).spec.rewards if r.python)
+    assert own.python is not None
+    assert own.python.config_map is not None
+    path = EXAMPLES / "rewards" / own.python.config_map.key
+    given = [Case("24", "24"), Case(" 24.", "24"), Case("24", "24", truncated=True)]
+    async with Scorer([reward(path, timeout_seconds=own.python.timeout_seconds)], None, processes=1) as scorer:
+        assert [s.value for s in await scorer.score_cases(given)] == [1.0, 0.0, -1.0]
