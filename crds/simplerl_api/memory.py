@@ -250,8 +250,9 @@ def _passes(shape: ModelShape, spec: Spec, plan: Plan, width: int, checkpointing
         assert plan.max_tokens_per_micro_batch is not None
         tokens = min(plan.max_tokens_per_micro_batch, samples * longest)
     responses = -(-tokens * sampling.max_new_tokens // longest)
-    layer = layer_activations(shape, width, fused=not spec.cluster.cpu_only) * tokens
-    kept = shape.layers * shape.hidden * width * tokens + layer if checkpointing else shape.layers * layer
+    fused = not spec.cluster.cpu_only
+    layer = layer_activations(shape, width, fused=fused) * tokens
+    kept = layer + checkpoints(shape, width, fused=fused) * tokens if checkpointing else shape.layers * layer
     working = 3 * shape.intermediate * width * tokens
     logits = min(LOGITS_BYTES, 4 * shape.vocabulary * responses)
     # at once in the backward pass: logits, their logarithms of probabilities and the gradients of both
@@ -273,6 +274,11 @@ def layer_activations(shape: ModelShape, width: int, *, fused: bool) -> int:
         return width * (4 * shape.hidden + 2 * queries + 2 * keys + 3 * shape.intermediate)
     norms = 2 * (4 + 2 * width) * shape.hidden
     return norms + width * (3 * queries + 2 * keys + 4 * shape.intermediate)
+
+
+def checkpoints(shape: ModelShape, width: int, *, fused: bool) -> int:
+    """Bytes a token that are kept with gradient checkpointing: each layer's input and the last norm."""
+    return shape.hidden * (shape.layers * width + (2 * width if fused else 4 + 2 * width))
 
 
 def _engines(shape: ModelShape, spec: Spec, plan: Plan, width: int) -> list[MemoryPart]:

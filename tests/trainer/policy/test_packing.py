@@ -126,3 +126,41 @@ def test_certain_tokens_have_entropy_0() -> None:
 def test_a_trajectory_may_end_a_pack_with_a_prompt_of_one_token(trajectories: list[Trajectory]) -> None:
     short = replace(trajectories[0], prompt_ids=(1,), response_ids=(2,), logprobs=None)
     assert make_pack([short], CPU).ids.tolist() == [[1]]
+
+
+@pytest.mark.parametrize("family", ["qwen2 tied", "llama untied"])
+def test_padded_rows_have_no_probability(
+    family: str, model_folder: Callable[[str], Path], trajectories: list[Trajectory]
+) -> None:
+    """Qwen2.5's embeddings have 151,936 rows for 151,665 ids: the others are drawn on neither side."""
+    folder, real = str(model_folder(family)), 50
+    inside = [
+        replace(
+            t, prompt_ids=tuple(i % real for i in t.prompt_ids), response_ids=tuple(i % real for i in t.response_ids)
+        )
+        for t in trajectories
+    ]
+    config = model.read_config(folder, 64)
+    actor = model.load_actor(folder, config, torch.float32, real)
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    pack = make_pack(inside, CPU)
+    logprobs, entropies = actor(pack, 0.7, True)
+    assert entropies is not None
+    assert float(entropies.max()) < torch.tensor(float(real)).log() + 1e-4
+    with torch.no_grad():
+        rows = [
+            (plain(torch.tensor([t.prompt_ids + t.response_ids])).logits[0, len(t.prompt_ids) - 1 : -1, :real] / 0.7)
+            .log_softmax(-1)
+            .gather(1, torch.tensor(t.response_ids)[:, None])[:, 0]
+            for t in inside
+        ]
+    assert (logprobs - torch.cat(rows)).abs().max() < 1e-5
+    alone, _ = actor(pack, 0.7)
+    alone.sum().backward()
+    gradient = actor.causal.lm_head.weight.grad
+    assert gradient is not None
+    assert gradient[:real].any()
+    assert not gradient[real:].any(), "and no gradient"
+    whole = model.load_actor(folder, config, torch.float32, config.vocab_size)
+    with torch.no_grad():
+        assert torch.equal(whole(pack, 1.0)[0], model.load_actor(folder, config, torch.float32)(pack, 1.0)[0])

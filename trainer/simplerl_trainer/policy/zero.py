@@ -61,7 +61,18 @@ class Sharded:
             group["lr"] = learning_rate
         self._engine.step()
         norm = float(self._engine.get_global_grad_norm())
-        return OptimizerStep(norm, isfinite(norm) and self._engine.was_step_applied())
+        applied = isfinite(norm) and self._engine.was_step_applied()
+        if not applied:
+            self._drop_gradients()
+        return OptimizerStep(norm, applied)
+
+    def _drop_gradients(self) -> None:
+        """DeepSpeed forgets the gradients of a step that it skips, but not where the optimizer is on the host: the next
+        ones would be added to them."""
+        optimizer = self._engine.optimizer
+        if self._stage is not ZeroStage.PARAMETERS and getattr(optimizer, "cpu_offload", False):
+            for group in optimizer.averaged_gradients:
+                optimizer.averaged_gradients[group] = None
 
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         if self._stage is not ZeroStage.PARAMETERS:
