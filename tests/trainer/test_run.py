@@ -151,6 +151,23 @@ def test_two_engines_share_a_slot_with_a_rank(tmp_path: Path) -> None:
     assert [(line["step"], line["mismatch_max"] < 1e-4) for line in running.metrics(output)] == [(1, True), (2, True)]
 
 
+@pytest.mark.long
+def test_an_engine_spans_two_slots_with_ranks(tmp_path: Path) -> None:
+    output = tmp_path / "tiny"
+    spanning = [
+        "placement={colocated: {}}",
+        "cluster.gpus=2",
+        "cluster.gpusPerNode=2",
+        "rollout.tensorParallelSize=2",
+        "rollout.verifyWeights=true",
+        "evaluation.topP=0.9",
+        "training.steps=2",
+    ]
+    ended = running.train(output, [*SMALL, FEWER_QUESTIONS, *spanning])
+    assert ended.code == 0, ended.text
+    assert [(line["step"], line["mismatch_max"] < 1e-4) for line in running.metrics(output)] == [(1, True), (2, True)]
+
+
 def another_family(folder: Path) -> list[str]:
     model = folder / "model"
     model.mkdir()

@@ -10,11 +10,15 @@ import torch
 from transformers import Qwen2ForCausalLM
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer.policy import model
+from simplerl_trainer.policy.packing import make_pack
+from simplerl_trainer.policy.protocol import Trajectory
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.rollout.vllm_engine import VllmEngine
 from simplerl_trainer.samples import Finish
 from simplerl_trainer.weights.road import SharedMemory
 
+VOCABULARY = 250  # of the model's 300 rows: a padded head
 SETUP = EngineSetup(
     model_folder="",
     bf16=False,
@@ -25,6 +29,7 @@ SETUP = EngineSetup(
     gpu_memory_share=1.0,
     stop_token_ids=(1,),
     seed=0,
+    vocabulary=VOCABULARY,
 )
 PROMPT = (5, 9, 200, 17)
 
@@ -58,10 +63,10 @@ def drawn(engine: VllmEngine, requests: Sequence[Request]) -> dict[int, Finished
 
 
 def hf_logprobs(folder: Path, prompt: Sequence[int], response: Sequence[int], temperature: float) -> torch.Tensor:
-    model = Qwen2ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    whole = Qwen2ForCausalLM.from_pretrained(folder, dtype=torch.float32)
     ids = torch.tensor([*prompt, *response])
     with torch.no_grad():
-        logits = model(ids[None]).logits[0, len(prompt) - 1 : -1]
+        logits = whole(ids[None]).logits[0, len(prompt) - 1 : -1, :VOCABULARY]
     return (logits / temperature).log_softmax(-1).gather(-1, ids[len(prompt) :, None])[:, 0]
 
 
@@ -82,12 +87,20 @@ def test_the_same_seed_gives_the_same_response_in_another_batch_and_other_seeds_
 
 def test_temperature_zero_takes_the_likeliest_token(engine: VllmEngine, folder: Path) -> None:
     ids = drawn(engine, [request(0, temperature=0.0)])[0].token_ids
-    model = Qwen2ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    whole = Qwen2ForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
-        logits = model(torch.tensor([[*PROMPT, *ids]])).logits[0, len(PROMPT) - 1 : -1]
+        logits = whole(torch.tensor([[*PROMPT, *ids]])).logits[0, len(PROMPT) - 1 : -1, :VOCABULARY]
     assert tuple(logits.argmax(-1).tolist()) == ids
 
 
+def test_top_p_leaves_only_the_likeliest_tokens(engine: VllmEngine) -> None:
+    greedy = drawn(engine, [request(0, temperature=0.0)])[0].token_ids
+    hot = drawn(engine, [request(n, temperature=2.0, top_p=0.001 if n < 8 else 1.0) for n in range(16)])
+    assert {hot[n].token_ids for n in range(8)} == {greedy}
+    assert greedy not in {hot[n].token_ids for n in range(8, 16)}
+
+
+# Fault 13 (OpenRLHF#238, SkyRL#508): a truncated response must not look as if it had stopped.
 def test_a_response_ends_with_a_stop_id_which_it_contains_or_at_its_length(engine: VllmEngine) -> None:
     done = drawn(engine, [request(n, max_new_tokens=40, temperature=2.0) for n in range(60)])
     stopped = [f for f in done.values() if f.finish is Finish.STOP]
@@ -96,6 +109,28 @@ def test_a_response_ends_with_a_stop_id_which_it_contains_or_at_its_length(engin
     assert cut
     assert all(f.token_ids[-1] == 1 and 1 not in f.token_ids[:-1] for f in stopped)
     assert all(len(f.token_ids) == 40 and 1 not in f.token_ids for f in cut)
+
+
+# Fault 16 (TRL#4159, OpenRLHF#857): the temperature applied on one side only.
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_engine_and_ranks_agree_on_temperature_and_on_the_ids_that_may_be_drawn(
+    engine: VllmEngine, folder: Path, temperature: float
+) -> None:
+    done = drawn(engine, [request(n, logprobs=True, temperature=temperature) for n in range(16)])
+    assert max(i for f in done.values() for i in f.token_ids) < VOCABULARY
+    config = model.read_config(str(folder), 48)
+    actor = model.load_actor(str(folder), config, torch.float32, VOCABULARY)
+    pack = make_pack(
+        [Trajectory(n, PROMPT, f.token_ids, 0.0, f.logprobs) for n, f in done.items()], torch.device("cpu")
+    )
+    with torch.no_grad():
+        logprobs, _ = actor(pack, temperature)
+    torch.testing.assert_close(logprobs[pack.probe], pack.probe_logprobs, atol=1e-4, rtol=0)
+    with torch.no_grad():
+        whole, _ = model.load_actor(str(folder), config, torch.float32)(pack, temperature)
+        at_one, _ = actor(pack, 1.0)
+    assert (whole - logprobs).abs().max() > 1e-2  # the check can tell
+    assert temperature == 1.0 or (at_one - logprobs).abs().max() > 1e-2
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])

@@ -1,0 +1,67 @@
+"""Who has the GPU when. Fault 22 (NeMo-RL#191): an engine that wakes whole beside the ranks runs out of memory."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from simplerl_trainer.session import Session
+
+
+def recorded(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Any:
+    """A session whose ranks and engines only say what they are asked to do."""
+
+    def call(name: str) -> Callable[..., Awaitable[None]]:
+        async def said(*arguments: Any) -> None:
+            calls.append(" ".join([name, *(",".join(a) if isinstance(a, list) else str(a) for a in arguments)]))
+
+        return said
+
+    session = SimpleNamespace(
+        rolling_out=rolling_out,
+        weights_version=0,
+        ranks=SimpleNamespace(
+            residence=SimpleNamespace(sleeps=sleeps), offload=call("ranks leave"), reload=call("ranks return")
+        ),
+        fleet=SimpleNamespace(
+            sync=call("sync"), pool=SimpleNamespace(sleep=call("engines sleep"), wake=call("engines wake"))
+        ),
+    )
+    session.turn_to_training = lambda: Session.turn_to_training(session)
+    return session
+
+
+@pytest.mark.parametrize(
+    ("sleeps", "rolling_out", "said"),
+    [
+        pytest.param(
+            True,
+            False,
+            ["engines wake weights", "sync 7", "ranks leave", "engines wake kv_cache"],
+            id="the cache comes back when the ranks have left",
+        ),
+        pytest.param(
+            True,
+            True,
+            ["engines sleep", "ranks return", "engines wake weights", "sync 7", "ranks leave", "engines wake kv_cache"],
+            id="from one rollout to the next",
+        ),
+        pytest.param(False, True, ["sync 7"], id="nobody sleeps where all fits"),
+    ],
+)
+def test_turning_to_rollout(sleeps: bool, rolling_out: bool, said: list[str]) -> None:
+    calls: list[str] = []
+    session = recorded(calls, sleeps=sleeps, rolling_out=rolling_out)
+    asyncio.run(Session.turn_to_rollout(session, 7))
+    assert calls == said
+    assert (session.weights_version, session.rolling_out) == (7, True)
+
+
+def test_turning_to_training_twice_asks_once() -> None:
+    calls: list[str] = []
+    session = recorded(calls, sleeps=True, rolling_out=True)
+    for _ in range(2):
+        asyncio.run(Session.turn_to_training(session))
+    assert calls == ["engines sleep", "ranks return"]
