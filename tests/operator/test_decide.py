@@ -86,7 +86,7 @@ ROWS = [
         seen(job=job(rewards=[{"name": "sum"}])),
         phase="Pending",
         reason="InvalidSpec",
-        message="spec.rewards[0]: give exactly one of math, python, http, task, not none of them",
+        message="spec.rewards[0]: give exactly one of math, python, model, http, task, not none of them",
     ),
     Row(
         "an impossible plan is refused",
@@ -102,6 +102,23 @@ ROWS = [
         phase="Pending",
         reason="ClaimNotFound",
         message="there is no PersistentVolumeClaim ckpt in namespace team-a: create it",
+        wake=2.0,
+    ),
+    Row(
+        "a cache that one node can mount is refused for several",
+        seen(inputs=Inputs(unshared_claim=("model.cacheClaimName", "cache", "ReadWriteOnce"))),
+        phase="Pending",
+        reason="CacheNotShared",
+        message="model.cacheClaimName is cache, a claim of access mode ReadWriteOnce, but the job has 3 worker pods "
+        "that must all write it: use a ReadWriteMany claim, or one worker pod",
+        wake=2.0,
+    ),
+    Row(
+        "reward code that cannot work is refused, and looked at again",
+        seen(inputs=Inputs(bad_code="rewards[0].python.configMap: a of ConfigMap b is not Python")),
+        phase="Pending",
+        reason="InvalidRewardCode",
+        message="rewards[0].python.configMap: a of ConfigMap b is not Python",
         wake=2.0,
     ),
     Row(

@@ -28,11 +28,11 @@ def missing(seen: Observation, now: float) -> Decision | None:
             wake,
         )
     if inputs.unshared_claim is not None:
-        claim, modes = inputs.unshared_claim
+        field, claim, modes = inputs.unshared_claim
         nodes = seen.job.plan.nodes if seen.job.plan else 0
         return _refuse(
-            Reason.CHECKPOINT_NOT_SHARED,
-            f"checkpoint.claimName is {claim}, a claim of access mode {modes}, but the job has {nodes} worker pods "
+            Reason.CACHE_NOT_SHARED if field == "model.cacheClaimName" else Reason.CHECKPOINT_NOT_SHARED,
+            f"{field} is {claim}, a claim of access mode {modes}, but the job has {nodes} worker pods "
             "that must all write it: use a ReadWriteMany claim, or one worker pod",
             wake,
         )

@@ -13,6 +13,8 @@ class Reason(StrEnum):
     """A PersistentVolumeClaim that the spec names does not exist. The job goes on when it appears."""
     CHECKPOINT_NOT_SHARED = "CheckpointNotShared"
     """The checkpoint claim can be mounted by one node, and the job has several."""
+    CACHE_NOT_SHARED = "CacheNotShared"
+    """The hub cache's claim can be mounted by one node, and the job has several."""
     CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound"
     """A ConfigMap that the spec names does not exist. The job goes on when it appears."""
     INVALID_REWARD_CODE = "InvalidRewardCode"

@@ -16,13 +16,16 @@ async def look(api: KubernetesApi, job: Job) -> Inputs:
     assert job.spec is not None
     assert job.plan is not None
     volumes, checkpoint = job.spec.cluster.volumes, job.spec.checkpoint.claim_name
-    for name in filter(None, [checkpoint, job.spec.model.cache_claim_name, *(v.claim_name for v in volumes)]):
+    # every pod writes into them
+    written = {"checkpoint.claimName": checkpoint, "model.cacheClaimName": job.spec.model.cache_claim_name}
+    for name in filter(None, [*written.values(), *(v.claim_name for v in volumes)]):
         claim = await api.get(CLAIM, job.namespace, name)
         if claim is None:
             return Inputs(missing_claim=name)
         modes = claim["spec"].get("accessModes") or []
-        if name == checkpoint and job.plan.nodes > 1 and _SHARED not in modes:
-            return Inputs(unshared_claim=(name, ", ".join(modes)))
+        field = next((field for field, claim_name in written.items() if claim_name == name), None)
+        if field is not None and job.plan.nodes > 1 and _SHARED not in modes:
+            return Inputs(unshared_claim=(field, name, ", ".join(modes)))
     for name in filter(None, (v.config_map_name for v in volumes)):
         if await api.get(CONFIG_MAP, job.namespace, name) is None:
             return Inputs(missing_config_map=name)

@@ -16,8 +16,8 @@ class Inputs:
 
     missing_claim: str | None = None
     """The first PersistentVolumeClaim that does not exist."""
-    unshared_claim: tuple[str, str] | None = None
-    """The checkpoint claim that one node alone can mount, and its access modes."""
+    unshared_claim: tuple[str, str, str] | None = None
+    """A claim that all pods must write and one node alone can mount: its field, its name and its access modes."""
     missing_config_map: str | None = None
     missing_secret: str | None = None
     bad_code: str | None = None
