@@ -34,6 +34,10 @@ class Ranks:
 
     async def annotate(self, plan: StepPlan, trajectories: Mapping[int, Trajectory]) -> Annotation:
         """Log-probabilities, values and advantages of a step's samples stay on the ranks that the plan gives them."""
+        for number, batch in enumerate(plan):
+            # under ZeRO-3 a rank with fewer passes than the others leaves them waiting for ever
+            if len(counts := {len(packs) for packs in batch}) != 1:
+                raise ValueError(f"ranks have {sorted(counts)} packs in optimizer batch {number}: give each as many")
         works = [
             RankWork([[[trajectories[i] for i in pack] for pack in batch[rank]] for batch in plan])
             for rank in range(len(self.actors))
