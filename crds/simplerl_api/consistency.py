@@ -56,6 +56,11 @@ def _reward_models(spec: Spec) -> str | None:
             f"rewards[{models[0]}].model scores samples after they are drawn, but algorithm.dynamicSampling needs all "
             "scores while it draws: leave one of the two out"
         )
+    if models and spec.algorithm.mask_truncated:
+        return (
+            f"rewards[{models[0]}].model scores the samples that are trained on, but algorithm.maskTruncated leaves "
+            "some out: take one of the two"
+        )
     if len(models) == len(spec.rewards) and spec.evaluation is not None:
         return (
             "evaluation needs a reward that says whether an answer is right, but rewards has reward models alone: add "

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from simplerl_api import consistency
+from simplerl_api.spec.algorithm import OVERLONG
 from simplerl_api.spec.cluster import Resources
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.rollout import Overlap
@@ -166,6 +167,7 @@ def make_plan(spec: Spec, image: str | None = None, parameters: int | None = Non
     micro_batch = _micro_batch_tokens(spec)
     _check_accumulation(spec, ranks)
     _check_best(spec)
+    _check_algorithm(spec)
     nodes = max(1, gpus // per_node)
     worker_gpus = min(gpus, per_node)
     return Plan(
@@ -295,6 +297,31 @@ def _check_best(spec: Spec) -> None:
     if best is not None and best not in datasets:
         offered = f"use one of {', '.join(datasets)}" if datasets else "give evaluation.datasets, or leave it out"
         raise PlanError(f"checkpoint.best is {best}, which is no evaluation data set: {offered}")
+
+
+def _check_algorithm(spec: Spec) -> None:
+    algorithm, rollout = spec.algorithm, spec.rollout
+    if algorithm.has_groups and rollout.samples_per_prompt == 1:
+        name = "reinforcePlusPlus.groupBaseline" if algorithm.reinforce_plus_plus else algorithm.tag
+        raise PlanError(
+            f"rollout.samplesPerPrompt is 1, but algorithm.{name} compares the samples of a prompt with each other: "
+            "use at least 2"
+        )
+    if algorithm.overlong and algorithm.overlong.buffer_tokens > rollout.sampling.max_new_tokens:
+        raise PlanError(
+            f"algorithm.overlong.bufferTokens is {algorithm.overlong.buffer_tokens}, more than "
+            f"rollout.sampling.maxNewTokens: use at most {rollout.sampling.max_new_tokens}"
+        )
+    if any(reward.name == OVERLONG for reward in spec.rewards) and algorithm.overlong:
+        raise PlanError(
+            f"rewards has one of the name {OVERLONG}, which algorithm.overlong shows its penalty by: name it otherwise"
+        )
+    warmup = spec.training.critic.warmup_steps
+    if warmup and warmup >= spec.training.steps:
+        raise PlanError(
+            f"training.critic.warmupSteps is {warmup}, which leaves none of training.steps {spec.training.steps} to "
+            f"the policy: use at most {max(spec.training.steps - 1, 0)}"
+        )
 
 
 def _zero_stage(spec: Spec, ranks: int) -> ZeroStage:

@@ -51,6 +51,8 @@ class Union(Struct):
 
     members: ClassVar[tuple[str, ...]] = ()
     """The JSON names of the members; set by each subclass when it has fields that are not members. Empty: all."""
+    none_allowed: ClassVar[bool] = False
+    """Whether all members may be absent, which then means a documented default."""
 
     @classmethod
     def member_names(cls) -> tuple[str, ...]:
@@ -58,7 +60,7 @@ class Union(Struct):
 
     @classmethod
     def one_of(cls) -> str:
-        return "give exactly one of " + ", ".join(cls.member_names())
+        return f"give {'at most' if cls.none_allowed else 'exactly'} one of " + ", ".join(cls.member_names())
 
     @property
     def tag(self) -> str:
@@ -72,6 +74,6 @@ class Union(Struct):
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         given = self._set()
-        if len(given) != 1:
+        if len(given) != 1 and not (self.none_allowed and not given):
             raise ValueError(f"{self.one_of()}, not {' and '.join(given) if given else 'none of them'}")
         return self

@@ -47,7 +47,8 @@ def _object(model: type[BaseModel], node: Schema, definitions: Mapping[str, Sche
     rules = list(model.cel) if issubclass(model, Struct) else []
     if is_union:
         has = ", ".join(f"has(self.{m})" for m in model.member_names())  # type: ignore[attr-defined]
-        rules.append((f"[{has}].exists_one(x, x)", model.one_of()))  # type: ignore[attr-defined]
+        one = "filter(x, x).size() <= 1" if model.none_allowed else "exists_one(x, x)"  # type: ignore[attr-defined]
+        rules.append((f"[{has}].{one}", model.one_of()))  # type: ignore[attr-defined]
     if rules:
         out["x-kubernetes-validations"] = [{"rule": rule, "message": message} for rule, message in rules]
     return out

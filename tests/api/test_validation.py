@@ -151,6 +151,59 @@ def test_every_example_is_valid(example: Path) -> None:
             "spec.training.trainBatchSize is 1, less than the 2 training ranks: use at least 2",
         ),
         (
+            ["algorithm.grpo={}", "algorithm.rloo={}"],
+            "spec.algorithm: give at most one of ppo, grpo, rloo, reinforcePlusPlus, not grpo and rloo",
+        ),
+        (
+            ["algorithm.grpo={}", "rollout.samplesPerPrompt=1", "training.trainBatchSize=64"],
+            "spec.rollout.samplesPerPrompt is 1, but algorithm.grpo compares the samples of a prompt with each other: "
+            "use at least 2",
+        ),
+        (
+            ["algorithm.rloo={}", "rollout.samplesPerPrompt=1", "training.trainBatchSize=64"],
+            "spec.rollout.samplesPerPrompt is 1, but algorithm.rloo compares the samples of a prompt with each other: "
+            "use at least 2",
+        ),
+        (
+            [
+                "algorithm.reinforcePlusPlus={groupBaseline: true}",
+                "rollout.samplesPerPrompt=1",
+                "training.trainBatchSize=64",
+            ],
+            "spec.rollout.samplesPerPrompt is 1, but algorithm.reinforcePlusPlus.groupBaseline compares the samples of "
+            "a prompt with each other: use at least 2",
+        ),
+        (
+            ["algorithm.kl={coefficient: 0, adaptive: {target: 0.1, horizon: 1000}}"],
+            "spec.algorithm.kl: algorithm.kl.adaptive needs a coefficient above 0 to start from: set "
+            "algorithm.kl.coefficient",
+        ),
+        (["algorithm.loss.dualClip=1"], "spec.algorithm.loss.dualClip is 1: it should be greater than 1"),
+        (
+            ["algorithm.loss.aggregation=Mean"],
+            "spec.algorithm.loss.aggregation is 'Mean': it should be 'Token', 'Sequence' or 'Constant'",
+        ),
+        (
+            ["algorithm.maskTruncated=true", "rewards=[{name: sum, math: {}}, {name: judge, model: {path: /m}}]"],
+            "spec.rewards[1].model scores the samples that are trained on, but algorithm.maskTruncated leaves some "
+            "out: take one of the two",
+        ),
+        (["algorithm.rewardClip=0"], "spec.algorithm.rewardClip is 0: it should be greater than 0"),
+        (
+            ["algorithm.overlong={bufferTokens: 9}"],
+            "spec.algorithm.overlong.bufferTokens is 9, more than rollout.sampling.maxNewTokens: use at most 8",
+        ),
+        (
+            ["algorithm.overlong={bufferTokens: 4}", "rewards[0].name=overlong"],
+            "spec.rewards has one of the name overlong, which algorithm.overlong shows its penalty by: name it "
+            "otherwise",
+        ),
+        (
+            ["training.critic.warmupSteps=80"],
+            "spec.training.critic.warmupSteps is 80, which leaves none of training.steps 80 to the policy: use at most "
+            "79",
+        ),
+        (
             ["metadata.name=tiny.job"],
             "metadata.name is tiny.job: metadata.name must be at most 44 characters of a-z, 0-9 and -, start with a "
             "letter and end with a letter or digit (its pods and services are named after it)",
@@ -234,6 +287,27 @@ def test_every_example_is_valid(example: Path) -> None:
 )
 def test_a_fault_is_a_sentence(tiny: dict[str, Any], settings: list[str], sentence: str) -> None:
     assert validation.faults(overrides.apply(tiny, settings)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(["algorithm.ppo={}"], id="ppo by name"),
+        pytest.param(["algorithm.grpo={}"], id="GRPO beside a critic's optimizer, which it ignores"),
+        pytest.param(
+            ["algorithm.grpo={normalizeByStd: false}", "algorithm.loss.aggregation=Constant"], id="Dr.GRPO's options"
+        ),
+        pytest.param(
+            ["algorithm.reinforcePlusPlus={}", "rollout.samplesPerPrompt=1", "training.trainBatchSize=64"],
+            id="REINFORCE++ of one sample a prompt",
+        ),
+        pytest.param(["algorithm.overlong={bufferTokens: 8}", "algorithm.maskTruncated=true"], id="DAPO's options"),
+        pytest.param(["training.critic.warmupSteps=79"], id="the policy learns in one step"),
+        pytest.param(["training.critic.warmupSteps=0", "training.steps=0"], id="no steps at all"),
+    ],
+)
+def test_these_are_accepted(tiny: dict[str, Any], settings: list[str]) -> None:
+    assert validation.faults(overrides.apply(tiny, settings)) == []
 
 
 def test_a_missing_section_is_named(tiny: dict[str, Any]) -> None:

@@ -67,7 +67,14 @@ class Slot:
     def annotate(self, drawn: Sequence[Finished]) -> Annotation:
         """The ranks' view of these responses; its mismatch compares the engines' log-probabilities with the ranks'."""
         work = {
-            f.id: Trajectory(f.id, PROMPTS[f.id % len(PROMPTS)], f.token_ids, float(f.token_ids[0] % 2), f.logprobs)
+            f.id: Trajectory(
+                f.id,
+                PROMPTS[f.id % len(PROMPTS)],
+                f.token_ids,
+                float(f.token_ids[0] % 2),
+                f.logprobs,
+                group=f.id % len(PROMPTS),
+            )
             for f in drawn
         }
         run = self.fleet.run
@@ -79,7 +86,7 @@ class Slot:
             seed=0,
         )
         self._batches = len(plan)
-        return asyncio.run(self.fleet.ranks.annotate(plan, work))
+        return asyncio.run(self.fleet.ranks.annotate(plan, work, step=1, kl_coefficient=0.01))
 
     def update(self) -> list[Update]:
         """All optimizer steps of the step that was annotated last."""

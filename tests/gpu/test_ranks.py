@@ -62,8 +62,9 @@ def setup(qwen2: Callable[..., Path], single_rows: Sequence[Trajectory]) -> Rank
         zero_stage=ZeroStage.OPTIMIZER,
         precision=Precision.BF16,
         temperature=TEMPERATURE,
-        total_optimizer_steps=8,
+        optimizer_steps_per_step=2,
         max_tokens=256,
+        max_new_tokens=150,
         cpu_only=False,
         timeout=60.0,
         vocabulary=VOCABULARY,
@@ -78,14 +79,14 @@ def trajectories() -> Sequence[Trajectory]:
         return tuple(torch.randint(2, VOCABULARY, (count,), generator=made).tolist())
 
     lengths = [(5 + 3 * (i % 7), 1 + 13 * i % 150) for i in range(32)]
-    return [Trajectory(i, ids(p), ids(r), float(i % 3), None) for i, (p, r) in enumerate(lengths)]
+    return [Trajectory(i, ids(p), ids(r), float(i % 3), None, group=i // 4) for i, (p, r) in enumerate(lengths)]
 
 
 def work(trajectories: Sequence[Trajectory], max_tokens: int) -> RankWork:
     by_id = {t.sample_id: t for t in trajectories}
     lengths = {i: len(t.prompt_ids) + len(t.response_ids) for i, t in by_id.items()}
     plan = make_step_plan(lengths, ranks=1, train_batch_size=16, max_tokens=max_tokens, seed=1)
-    return RankWork([[[by_id[i] for i in pack] for pack in batch[0]] for batch in plan])
+    return RankWork([[[by_id[i] for i in pack] for pack in batch[0]] for batch in plan], step=1, kl_coefficient=0.1)
 
 
 def step(setup: RankSetup, trajectories: Sequence[Trajectory], max_tokens: int) -> dict[str, float]:

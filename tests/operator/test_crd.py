@@ -171,6 +171,40 @@ WRONG = [
         "rollout.sampling.topK must be -1 .the training log-probabilities are of the whole distribution",
     ),
     ("engines over three GPUs", "spec.rollout.tensorParallelSize", 3, "tensorParallelSize: Unsupported value"),
+    ("two algorithms at once", "spec.algorithm", {"grpo": {}, "rloo": {}}, "give at most one of ppo, grpo, rloo"),
+    (
+        "groups of one",
+        "spec",
+        documents.spec(algorithm={"grpo": {}}, rollout={"promptsPerStep": 512, "samplesPerPrompt": 1}),
+        "rollout.samplesPerPrompt must be at least 2 where the algorithm compares a prompt's samples",
+    ),
+    (
+        "a group baseline of one",
+        "spec",
+        documents.spec(
+            algorithm={"reinforcePlusPlus": {"groupBaseline": True}},
+            rollout={"promptsPerStep": 512, "samplesPerPrompt": 1},
+        ),
+        "rollout.samplesPerPrompt must be at least 2 where the algorithm compares a prompt's samples",
+    ),
+    (
+        "nothing to adapt",
+        "spec.algorithm",
+        {"kl": {"coefficient": 0, "adaptive": {"target": 0.1, "horizon": 1000}}},
+        "algorithm.kl.adaptive needs a coefficient above 0 to start from",
+    ),
+    (
+        "a buffer longer than the response",
+        "spec.algorithm",
+        {"overlong": {"bufferTokens": 10000}},
+        "algorithm.overlong.bufferTokens must be at most rollout.sampling.maxNewTokens",
+    ),
+    (
+        "a warm-up without an end",
+        "spec.training.critic",
+        {"warmupSteps": 1000000},
+        "training.critic.warmupSteps must be less than training.steps",
+    ),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
 ]
 

@@ -63,7 +63,7 @@ async def test_without_dynamic_sampling_every_group_trains() -> None:
     taken, after = start.take(PER_STEP)
     assert rows(batch, trained=True) == taken
     assert (batch.cursor, batch.weights_version, batch.figures) == (after, 5, {})
-    assert list(batch.trajectories()) == list(range(PER_STEP * SAMPLES))
+    assert list(batch.trajectories(SAMPLES)) == list(range(PER_STEP * SAMPLES))
 
 
 async def test_groups_of_one_score_are_replaced_by_fresh_prompts() -> None:
@@ -91,7 +91,7 @@ async def test_the_rounds_are_bounded_and_the_step_goes_on_with_what_it_has() ->
 async def test_a_step_without_any_group_is_empty_not_endless() -> None:
     batch = await draw(drawer(lambda row: False, **dynamic(2)))
     assert batch.trained == []
-    assert batch.trajectories() == {}
+    assert batch.trajectories(SAMPLES) == {}
     assert batch.figures == {"sampling_rounds": 3.0, "dropped_groups": 12.0, "trained_groups": 0.0}
 
 
@@ -109,10 +109,51 @@ async def test_a_batch_is_full_or_the_rounds_are_spent(dull: set[int], rounds: i
 async def test_with_one_step_every_sample_carries_log_probabilities() -> None:
     one_step = {"rollout.overlap": "OneStep", "rollout.promptsPerStep": 16}
     ahead = await drawer(lambda row: True, **one_step).draw(7, Cursor(seed=1, size=20), 5)
-    assert all(t.logprobs for t in ahead.trajectories().values())
+    assert all(t.logprobs for t in ahead.trajectories(SAMPLES).values())
     assert ahead.figures == {"staleness": 1.0}
     usual = await drawer(lambda row: True, **{"rollout.promptsPerStep": 16}).draw(6, Cursor(seed=1, size=20), 5)
-    assert sum(t.logprobs is not None for t in usual.trajectories().values()) == 16
+    assert sum(t.logprobs is not None for t in usual.trajectories(SAMPLES).values()) == 16
+
+
+class Lengthy(Engines):
+    """Every third response is cut at maxNewTokens, which is 8; the others have 5 tokens."""
+
+    async def generate(self, requests: Sequence[Request]) -> AsyncGenerator[Finished]:
+        for r in requests:
+            cut = r.id % 3 == 0
+            yield Finished(r.id, (1,) * (8 if cut else 5), Finish.LENGTH if cut else Finish.STOP, None, 5)
+
+
+async def test_truncated_tokens_are_not_counted() -> None:
+    """Fault 3 (TRL#6439): what was cut and is masked reaches no rank, so that no denominator holds it; its score is
+    reported."""
+    masked = {"algorithm.maskTruncated": "true"}
+    batch = await draw(drawer(lambda row: True, Lengthy(), **masked))
+    assert list(batch.trajectories(SAMPLES)) == [1, 2, 4, 5, 7]
+    assert [s.sample.id for s in batch.drawn] == list(range(8))
+    assert list((await draw(drawer(lambda row: True, Lengthy()))).trajectories(SAMPLES)) == list(range(8))
+
+
+async def test_the_samples_of_a_prompt_are_one_group_whichever_of_them_train() -> None:
+    batch = await draw(drawer(lambda row: True, Lengthy(), **{"algorithm.maskTruncated": "true"}))
+    assert [t.group for t in batch.trajectories(SAMPLES).values()] == [0, 1, 2, 2, 3]
+
+
+async def test_a_group_varies_by_what_trains_of_it() -> None:
+    """Of prompts 0, 1 and 3 one sample of two is masked: what is left has no variance."""
+    settings = {"algorithm.maskTruncated": "true", **dynamic(1)}
+    batch = await draw(drawer(lambda row: True, Lengthy(), **settings))
+    assert {s.sample.id // SAMPLES for s in batch.trained} == {2, 5}
+    assert batch.figures == {"sampling_rounds": 2.0, "dropped_groups": 5.0, "trained_groups": 2.0}
+
+
+async def test_long_responses_lose_a_part_of_their_score() -> None:
+    settings = {"algorithm.overlong": "{bufferTokens: 4, penalty: 2}"}
+    batch = await draw(drawer(lambda row: False, Lengthy(), **settings))
+    penalties = [-2.0 if i % 3 == 0 else -0.5 for i in range(8)]
+    assert [s.score.parts["overlong"] for s in batch.drawn] == penalties
+    assert [s.score.value for s in batch.drawn] == [1 + p for p in penalties]
+    assert [t.score for t in batch.trajectories(SAMPLES).values()] == [1 + p for p in penalties]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def batch(drawn: Sequence[Scored], trained: Sequence[Scored]) -> Batch:
 
 def test_a_step_has_the_metrics_of_all_its_parts() -> None:
     drawn = step(MIXED)
-    of_step = metrics.of_step(batch(drawn, drawn), 2, Annotation({"kl": 0.5}), [Update({"value_loss": 2.0}, False)])
+    of_step = metrics.of_step(batch(drawn, drawn), 2, Annotation({"kl": 0.5}, {}), [Update({"value_loss": 2.0}, False)])
     assert of_step == metrics.of_samples(drawn, 2) | {
         "dropped_groups": 1.0, "kl": 0.5, "value_loss": 2.0, "skipped_updates": 0.0,
     }  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_step_has_the_metrics_of_all_its_parts() -> None:
 def test_the_mismatch_is_left_out_where_no_sample_of_the_probe_trains() -> None:
     drawn = step(MIXED)
     probed = [replace(drawn[0], sample=replace(drawn[0].sample, logprobs=(-0.5,))), *drawn[1:]]
-    annotation = Annotation({"kl": 0.5, "mismatch_max": float("nan")})
+    annotation = Annotation({"kl": 0.5, "mismatch_max": float("nan")}, {})
     assert "mismatch_max" in metrics.of_step(batch(probed, probed), 2, annotation, [])
     assert "mismatch_max" not in metrics.of_step(batch(probed, probed[2:]), 2, annotation, [])
 

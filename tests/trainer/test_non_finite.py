@@ -40,7 +40,7 @@ class Scripted(Session):
     @property
     def ranks(self) -> Any:
         async def annotate(*_: object) -> Annotation:
-            return Annotation({"kl": 0.1})
+            return Annotation({"kl": 0.1}, {})
 
         async def update(batch: int, epoch: int) -> Update:
             skipped = next(self.script_of_updates)

@@ -32,14 +32,18 @@ class Ranks:
         self.residence = (await self._all("telling what stays on the GPU", "residence"))[0]
         return versions[0]
 
-    async def annotate(self, plan: StepPlan, trajectories: Mapping[int, Trajectory]) -> Annotation:
+    async def annotate(
+        self, plan: StepPlan, trajectories: Mapping[int, Trajectory], step: int, kl_coefficient: float
+    ) -> Annotation:
         """Log-probabilities, values and advantages of a step's samples stay on the ranks that the plan gives them."""
         for number, batch in enumerate(plan):
             # under ZeRO-3 a rank with fewer passes than the others leaves them waiting for ever
             if len(counts := {len(packs) for packs in batch}) != 1:
                 raise ValueError(f"ranks have {sorted(counts)} packs in optimizer batch {number}: give each as many")
         works = [
-            RankWork([[[trajectories[i] for i in pack] for pack in batch[rank]] for batch in plan])
+            RankWork(
+                [[[trajectories[i] for i in pack] for pack in batch[rank]] for batch in plan], step, kl_coefficient
+            )
             for rank in range(len(self.actors))
         ]
         calls = {f"rank {r}": a.annotate.remote(w) for r, (a, w) in enumerate(zip(self.actors, works, strict=True))}

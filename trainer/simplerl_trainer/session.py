@@ -17,6 +17,7 @@ from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
 from simplerl_trainer import fingerprints, fleet, inputs, metrics
 from simplerl_trainer.ahead import Ahead
+from simplerl_trainer.algorithms.adaptive_kl import adapted
 from simplerl_trainer.batch import Batch, Drawer
 from simplerl_trainer.checkpoints import best, store, swap
 from simplerl_trainer.checkpoints.fence import Fence
@@ -58,6 +59,8 @@ class Session:
     """How the reward models read, in their order."""
     steps_done: int = 0
     """Steps that were done when the attempt began."""
+    kl_coefficient: float = 0.0
+    """Weight of the KL term in the next step."""
     weights_version: int = 0
     rolling_out: bool = False
     """Whether the engines have their GPUs, where ranks and engines take turns."""
@@ -88,8 +91,8 @@ class Session:
         self.cursor = batch.cursor
         if not batch.trained:
             self.log.warning(
-                "step without an update", step=step, why="in each group all samples have the same score",
-                rounds=batch.figures["sampling_rounds"], groups=batch.figures["dropped_groups"],
+                "step without an update", step=step, **batch.figures,
+                why="each sample was cut at maxNewTokens (maskTruncated), or has the score of its whole group",
             )  # fmt: skip
         return batch
 
@@ -117,6 +120,17 @@ class Session:
             await self.ranks.offload()
             await self.fleet.pool.wake(["kv_cache"])
         self.rolling_out = True
+
+    def adapt_kl(self, annotation: Annotation) -> None:
+        """Moves the KL term's weight for the next step, where algorithm.kl.adaptive says so."""
+        if (adaptive := self.run.spec.algorithm.kl.adaptive) is not None:
+            self.kl_coefficient = adapted(
+                self.kl_coefficient,
+                annotation.metrics["kl"],
+                adaptive.target,
+                adaptive.horizon,
+                samples=len(annotation.advantages),
+            )
 
     def evaluation_due(self, step: int) -> bool:
         """Whether the weights after a step are to be evaluated."""
@@ -153,7 +167,7 @@ class Session:
 
     async def trajectories(self, batch: Batch) -> Mapping[int, Trajectory]:
         """What the ranks need of the samples that are trained on, by id."""
-        work = batch.trajectories()
+        work = batch.trajectories(self.run.spec.rollout.samples_per_prompt)
         if not self.readers:
             return work
         samples = [s.sample for s in batch.trained]
@@ -173,7 +187,8 @@ class Session:
         figures |= {"samples_per_second": len(samples) / clock.total, "tokens_per_second": tokens / clock.total}
         seconds = {k: round(v, 3) for k, v in clock.seconds.items()} | {"total": round(clock.total, 3)}
         await asyncio.to_thread(self.fence.check)
-        await self._write_samples(f"step-{step:06}", batch.drawn)
+        advantages = annotation.advantages if annotation else {}
+        await self._write_samples(f"step-{step:06}", batch.drawn, advantages)
         with writing(f"the metrics of step {step} could not be written", self.output):
             files.add_step(self.output, step, figures, seconds)
         self.reporter.step(step, figures, seconds, clock.total)
@@ -208,6 +223,7 @@ class Session:
         """The driver's part of a checkpoint, as plain data; `restore` takes it up."""
         return {
             "cursor": self.cursor.document(),
+            "kl_coefficient": self.kl_coefficient,
             "evaluations": [e.document() for e in self.reporter.document().evaluations],
             "trackers": self.trackers.ids,
         }
@@ -215,6 +231,7 @@ class Session:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Goes on where the driver's part of a checkpoint stands."""
         self.cursor = cursor.restore(state["cursor"], self.cursor.seed, self.cursor.size)
+        self.kl_coefficient = state["kl_coefficient"]
         self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
 
     async def export(self) -> None:
@@ -262,10 +279,12 @@ class Session:
             self.reporter.steps.append(StepPoint(row["step"], row.get("reward"), row["seconds"]))
         self.trackers = make_trackers(self.run, self.steps_done, tracker_ids, self.log)
 
-    async def _write_samples(self, name: str, scored: Sequence[Scored]) -> None:
+    async def _write_samples(
+        self, name: str, scored: Sequence[Scored], advantages: Mapping[int, float] | None = None
+    ) -> None:
         texts = await asyncio.to_thread(self.inputs.texts, [s.sample for s in scored])
         with writing(f"the samples of {name} could not be written", self.output):
-            await asyncio.to_thread(files.write_samples, self.output, name, scored, texts)
+            await asyncio.to_thread(files.write_samples, self.output, name, scored, texts, advantages)
 
 
 @asynccontextmanager
@@ -297,6 +316,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
             session = Session(run, made, started, scorer, start, reporter, log, fence, readers)
+            session.kl_coefficient = run.spec.algorithm.kl.coefficient
             await session.resume()
             await session.trackers.open()
             # also proves the roads before the first rollout

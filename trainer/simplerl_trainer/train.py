@@ -42,7 +42,8 @@ async def train(session: Session) -> None:
                 await session.turn_to_training()
                 with clock.part("annotate"):
                     session.reporter.activity("annotate")
-                    annotation = await session.ranks.annotate(plan, work)
+                    annotation = await session.ranks.annotate(plan, work, step, session.kl_coefficient)
+                    session.adapt_kl(annotation)
                 with clock.part("update"):
                     session.reporter.activity("update")
                     for number, epoch in session.ranks.optimizer_steps(len(plan)):

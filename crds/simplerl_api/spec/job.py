@@ -48,6 +48,18 @@ class Spec(Struct):
             "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2: one sample has no variance",
         ),
         (
+            "!has(self.algorithm) || !has(self.rollout) || self.rollout.samplesPerPrompt > 1"
+            " || !(has(self.algorithm.grpo) || has(self.algorithm.rloo) || (has(self.algorithm.reinforcePlusPlus)"
+            " && has(self.algorithm.reinforcePlusPlus.groupBaseline)"
+            " && self.algorithm.reinforcePlusPlus.groupBaseline))",
+            "rollout.samplesPerPrompt must be at least 2 where the algorithm compares a prompt's samples",
+        ),
+        (
+            "!has(self.algorithm) || !has(self.algorithm.overlong) || self.algorithm.overlong.bufferTokens <= "
+            "(has(self.rollout) && has(self.rollout.sampling) ? self.rollout.sampling.maxNewTokens : 3000)",
+            "algorithm.overlong.bufferTokens must be at most rollout.sampling.maxNewTokens",
+        ),
+        (
             "self.rewards.all(r, self.rewards.exists_one(other, other.name == r.name))",
             "rewards must have names of their own",
         ),
@@ -61,6 +73,12 @@ class Spec(Struct):
             "!has(self.algorithm) || !has(self.algorithm.dynamicSampling) || !self.rewards.exists(r, has(r.model))",
             "a reward model scores samples after they are drawn, but algorithm.dynamicSampling needs all scores"
             " while it draws: leave one of the two out",
+        ),
+        (
+            "!has(self.algorithm) || !has(self.algorithm.maskTruncated) || !self.algorithm.maskTruncated"
+            " || !self.rewards.exists(r, has(r.model))",
+            "a reward model scores the samples that are trained on, but algorithm.maskTruncated leaves some out: take"
+            " one of the two",
         ),
         (
             "!has(self.evaluation) || !self.rewards.all(r, has(r.model))",

@@ -69,6 +69,8 @@ class CriticOptimizer(Optimizer):
 
     learning_rate: float = Field(default=9e-6, ge=0, le=1)
     """Learning rate of the critic, for example 9.0e-6."""
+    warmup_steps: int = Field(default=0, ge=0, le=10_000_000)
+    """First steps of the job in which only the critic learns; the policy's schedule begins after them."""
 
 
 class Offload(Struct):
@@ -102,6 +104,10 @@ class Training(Struct):
             "!has(self.offload) || !self.offload.optimizer || !has(self.zeroStage) || self.zeroStage > 0",
             OPTIMIZER_NEEDS_1,
         ),
+        (
+            "!has(self.critic) || self.critic.warmupSteps == 0 || self.critic.warmupSteps < self.steps",
+            "training.critic.warmupSteps must be less than training.steps: the policy would never learn",
+        ),
     )
 
     steps: int = Field(ge=0, le=10_000_000)
@@ -127,7 +133,7 @@ class Training(Struct):
     actor: ActorOptimizer = Field(default_factory=ActorOptimizer)
     """Optimizer of the policy."""
     critic: CriticOptimizer = Field(default_factory=CriticOptimizer)
-    """Optimizer of the critic."""
+    """Optimizer of the critic; ignored by algorithms that have none."""
     seed: int = Field(default=42, ge=0, le=2**31 - 1)
     """Seed of the data's order, the sampling and the critic's head."""
     deterministic: bool = False

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplerl_trainer.algorithms.decoupled import CAP, behavior_weights
-from simplerl_trainer.algorithms.ppo import policy_loss
+from simplerl_trainer.algorithms.surrogate import surrogate
 
 LOGPROB = st.floats(-8.0, 0.0)
 TOKEN = st.tuples(LOGPROB, LOGPROB, LOGPROB, st.floats(-3.0, 3.0))
@@ -33,7 +33,7 @@ def test_loss_and_gradient_are_the_papers(tokens: list[tuple[float, float, float
     new, proximal, behavior, advantages = (torch.tensor(x, dtype=torch.float64) for x in zip(*tokens, strict=True))
     new.requires_grad_()
     weighed = behavior_weights(proximal, behavior) * advantages
-    loss = policy_loss(new, proximal, weighed, 0.2, 0.3).loss
+    loss = surrogate(new, proximal, weighed, 0.2, 0.3).loss.sum()
     (gradient,) = torch.autograd.grad(loss, new)
     expected, by_token = decoupled_loss(tokens, CAP, 0.2, 0.3)
     torch.testing.assert_close(loss.detach(), torch.tensor(expected, dtype=torch.float64))

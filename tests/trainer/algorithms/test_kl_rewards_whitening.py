@@ -33,6 +33,17 @@ def test_k1_and_k3_are_unbiased() -> None:
         assert float((policy * kl(policy.log(), reference.log(), estimator)).sum()) == pytest.approx(true)
 
 
+@pytest.mark.parametrize("estimator", list(KlEstimator))
+def test_gradients_of_kl_agree_with_finite_differences_however_far_the_policy_is(estimator: KlEstimator) -> None:
+    """Fault 14 (NeMo-RL#2506, NeMo-RL#2958): a clamp would take the pull away where it matters most."""
+    policy = torch.tensor([-30.0, -8.0, -2.0, -1.9, -0.1], dtype=torch.float64, requires_grad=True)
+    reference = torch.tensor([-5.0, -7.0, -2.1, -2.0, -12.0], dtype=torch.float64)
+    (gradient,) = torch.autograd.grad(kl(policy, reference, estimator).sum(), policy)
+    assert bool((gradient != 0).all())
+    near = policy[1:].detach().requires_grad_()  # e^25 is too steep for differences
+    assert torch.autograd.gradcheck(lambda x: kl(x, reference[1:], estimator), (near,))
+
+
 def test_another_estimator_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="the KL estimator is K4: use K1, K2 or K3"):
         kl(torch.zeros(1), torch.zeros(1), "K4")

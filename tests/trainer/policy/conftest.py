@@ -46,13 +46,18 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     def make(family: str) -> Path:
         folder = root / family.replace(" ", "-")
         if not folder.exists():
-            config, model_class = _config(family)
-            torch.manual_seed(1)
-            model_class(config).save_pretrained(folder)
-            (folder / "tokenizer.json").write_text("{}")
+            save_model(family, folder)
         return folder
 
     return make
+
+
+def save_model(family: str, folder: Path) -> None:
+    """Writes the random model of a family, the same each time."""
+    config, model_class = _config(family)
+    torch.manual_seed(1)
+    model_class(config).save_pretrained(folder)
+    (folder / "tokenizer.json").write_text("{}")
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +97,7 @@ def _config(family: str) -> tuple[Any, type[PreTrainedModel]]:
 
 @pytest.fixture(scope="session")
 def trajectories() -> list[Trajectory]:
-    """16 trajectories of 2 to 40 tokens; the first four are on the probe."""
+    """16 trajectories of 2 to 40 tokens in groups of four; the first four are on the probe."""
     rng = random.Random(3)
 
     def tokens(count: int) -> tuple[int, ...]:
@@ -105,6 +110,7 @@ def trajectories() -> list[Trajectory]:
             response_ids=(response := tokens(rng.randint(1, 20))),
             score=float(rng.random() < 0.5),
             logprobs=tuple([-4.0] * len(response)) if i < 4 else None,
+            group=i // 4,
         )
         for i in range(16)
     ]

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -38,6 +39,27 @@ TRAINING = Training.model_validate(
 LOSS_KL = Algorithm.model_validate({"kl": {"coefficient": 0.1, "placement": "Loss", "estimator": "K3"}})
 REWARD_KL = Algorithm.model_validate({"kl": {"coefficient": 0.1}})
 NO_KL = Algorithm.model_validate({"kl": {"coefficient": 0.0}})
+ALGORITHMS = {
+    "grpo": {"grpo": {"clipHigh": 0.28}, "loss": {"aggregation": "Sequence", "dualClip": 3.0}},
+    "dr-grpo": {
+        "grpo": {"normalizeByStd": False},
+        "loss": {"aggregation": "Constant", "entropyCoefficient": 0.1},
+        "kl": {"coefficient": 0.1, "placement": "Reward"},
+    },
+    "rloo": {"rloo": {}, "kl": {"coefficient": 0.1}, "rewardClip": 0.5},
+    "reinforce++": {"reinforcePlusPlus": {"gamma": 0.95}, "kl": {"coefficient": 0.1}},
+    "reinforce++-baseline": {
+        "reinforcePlusPlus": {"groupBaseline": True},
+        "kl": {"coefficient": 0.1, "placement": "Loss", "estimator": "K2"},
+    },
+    "ppo": {"ppo": {"gaeLambda": 0.9}, "loss": {"entropyCoefficient": 0.1}, "kl": {"coefficient": 0.1}},
+}
+"""One case for each algorithm, which together use every option of a rank."""
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def _tuple(x: Any) -> Any:
+    return tuple(x) if isinstance(x, list) else x
 
 
 class Process:
@@ -49,6 +71,7 @@ class Process:
 
     def start(self, model: str, stage: int, algorithm: Algorithm = REWARD_KL, **changes: Any) -> Rank:
         rank = Rank()
+        self.kl_coefficient = algorithm.kl.coefficient
         setup = RankSetup(
             rank=self.rank,
             world_size=self.ranks,
@@ -60,22 +83,30 @@ class Process:
             zero_stage=ZeroStage(stage),
             precision=Precision.FP32,
             temperature=0.8,
-            total_optimizer_steps=8,
+            optimizer_steps_per_step=2,
             max_tokens=64,
+            max_new_tokens=20,
             cpu_only=True,
             timeout=60.0,
         )
         self.versions = rank.start(replace(setup, **changes))
         return rank
 
-    def work(self, max_tokens: int = 1000, score: float | None = None) -> RankWork:
+    def work(
+        self,
+        max_tokens: int = 1000,
+        score: float | None = None,
+        step: int = 1,
+        of: Sequence[Trajectory] | None = None,
+    ) -> RankWork:
         """Two optimizer batches of eight, the same samples whatever the number of ranks."""
-        by_id = {t.sample_id: t for t in self.trajectories}
+        by_id = {t.sample_id: t for t in of or self.trajectories}
         if score is not None:
             by_id[0] = replace(by_id[0], score=score)
         lengths = {i: len(t.prompt_ids) + len(t.response_ids) for i, t in by_id.items()}
         plan = make_step_plan(lengths, self.ranks, 8, max_tokens, seed=1)
-        return RankWork([[[by_id[i] for i in pack] for pack in batch[self.rank]] for batch in plan])
+        batches = [[[by_id[i] for i in pack] for pack in batch[self.rank]] for batch in plan]
+        return RankWork(batches, step, kl_coefficient=self.kl_coefficient)
 
     def weights(self, rank: Rank) -> dict[str, torch.Tensor]:
         found = {}
@@ -89,12 +120,43 @@ class Process:
         """Gradients of the first optimizer batch as DeepSpeed or the all-reduce leaves them, and the losses."""
         rank = self.start(model, stage, algorithm)
         annotation = rank.annotate(self.work(max_tokens))
-        made, tokens, totals = rank._experience[0], rank._tokens[0], Totals()
-        actor_gradients(rank._actor, made, tokens, 0.8, algorithm, totals)
-        critic_gradients(rank._critic, made, tokens, algorithm, totals)
+        made, tokens, totals = rank._annotated.batches[0], rank._annotated.tokens[0], Totals()
+        actor_gradients(rank._actor, made, 0.8, algorithm, self.kl_coefficient, totals)
         whole = {f"actor.{n}": g for n, g in self._whole(rank._actor, stage).items()}
-        whole |= {f"critic.{n}": g for n, g in self._whole(rank._critic, stage).items()}
-        return {"annotation": annotation.metrics, "gradients": whole, "packs": len(made)}
+        if rank._critic is not None:
+            critic_gradients(rank._critic, made, tokens, algorithm.chosen(), totals)
+            whole |= {f"critic.{n}": g for n, g in self._whole(rank._critic, stage).items()}
+        return {
+            "annotation": annotation.metrics,
+            "advantages": annotation.advantages,
+            "gradients": whole,
+            "packs": len(made),
+            "ratio": (totals.maxima["ratio_max"], totals.maxima["ratio_first_deviation"]),
+        }
+
+    def replay(self, algorithm: Algorithm) -> dict[str, dict[str, float]]:
+        """The metrics of two steps of recorded rollouts, of two optimizer steps and of one."""
+        rank = self.start("qwen2-tied", 0, algorithm)
+        recorded = json.loads((GOLDEN / "rollouts.json").read_text(encoding="utf-8"))
+        trajectories = [Trajectory(**{k: _tuple(v) for k, v in row.items()}) for row in recorded]
+        found: dict[str, dict[str, float]] = {}
+        for step, batches in ((1, (0, 1)), (2, (0,))):
+            annotation = rank.annotate(self.work(of=trajectories, step=step))
+            found[f"annotation {step}"] = annotation.metrics
+            found[f"advantages {step}"] = {str(i): a for i, a in annotation.advantages.items()}
+            found |= {f"update {step}.{batch}": rank.update(batch, 0).metrics for batch in batches}
+        return found
+
+    def warm_up(self) -> dict[str, Any]:
+        """Two steps, of which the critic has the first one for itself."""
+        critic = TRAINING.critic.model_copy(update={"warmup_steps": 1})
+        rank = self.start("qwen2-tied", 0, training=TRAINING.model_copy(update={"critic": critic}))
+        found = {"start": self.both(rank)}
+        for step in (1, 2):
+            rank.annotate(self.work(step=step))
+            found[f"updates {step}"] = [rank.update(batch, 0) for batch in (0, 1)]
+            found[f"after {step}"] = self.both(rank)
+        return found
 
     def _whole(self, trained: Any, stage: int) -> dict[str, torch.Tensor]:
         from deepspeed.utils import safe_get_full_grad
@@ -119,12 +181,12 @@ class Process:
         torch.distributed.barrier()
         after = self.weights(rank)
         rank.export(str(folder) + "-model", {})
-        second = rank.annotate(self.work()).metrics
+        second = rank.annotate(self.work(step=2)).metrics
         more = [rank.update(0, 0), rank.update(0, 1)]
         again = self.start(model, stage, **changes)
         again.load(str(folder))
         loaded = self.weights(again)
-        resumed = again.annotate(self.work()).metrics
+        resumed = again.annotate(self.work(step=2)).metrics
         resumed_more = [again.update(0, 0), again.update(0, 1)]
         torch.distributed.barrier()
         return {
@@ -141,15 +203,27 @@ class Process:
         }
 
     def not_finite(self, stage: int, precision: Precision) -> dict[str, Any]:
-        """A score of nan, then a sound step with the same rank."""
+        """Gradients of nan in the actor alone, in the critic alone and in both, then a sound step of the same rank."""
         rank = self.start("qwen2-tied", stage, precision=precision)
-        before = self.weights(rank)
+        before = self.both(rank)
+        rank.annotate(self.work())
+        actor, critic = rank._annotated.batches
+        if self.rank == 0:
+            actor[0].advantages.fill_(nan)
+            critic[0].returns.fill_(nan)
+        bad = [rank.update(0, 0), rank.update(1, 0)]
         rank.annotate(self.work(score=nan))
-        bad = rank.update(0, 0), rank.update(1, 0)
-        between = self.weights(rank)
+        bad.append(rank.update(0, 0))
+        between = self.both(rank)
         rank.annotate(self.work())
         good = rank.update(0, 0)
-        return {"before": before, "bad": bad, "between": between, "good": good, "after": self.weights(rank)}
+        return {"before": before, "bad": bad, "between": between, "good": good, "after": self.both(rank)}
+
+    def both(self, rank: Rank) -> dict[str, torch.Tensor]:
+        """The weights of actor and critic."""
+        critic = dict(rank._critic.module.named_parameters())
+        with rank._critic.gathered(list(critic.values())):
+            return self.weights(rank) | {f"critic.{n}": p.detach().clone() for n, p in critic.items()}
 
     def refused(self) -> str:
         """What a rank says of a checkpoint of another model."""
@@ -187,6 +261,13 @@ class Process:
         for stage in (0, 3):
             found[f"gradients {stage} loss"] = self.gradients("llama-untied", stage, 45, LOSS_KL)
             found[f"gradients {stage} none"] = self.gradients("qwen3-tied", stage, 45, NO_KL)
+        for name, settings in ALGORITHMS.items():
+            algorithm = Algorithm.model_validate(settings)
+            found[f"gradients {name} 0 1000"] = self.gradients("qwen2-tied", 0, 1000, algorithm)
+            for stage in (0, 3) if name != "grpo" else (0, 1, 2, 3):
+                found[f"gradients {name} {stage} 45"] = self.gradients("qwen2-tied", stage, 45, algorithm)
+            found[f"golden {name}"] = self.replay(algorithm)
+        found["warm-up"] = self.warm_up()
         checkpointed = TRAINING.model_copy(update={"gradient_checkpointing": True})
         for stage in (0, 1, 2, 3):
             found[f"life {stage}"] = self.life("qwen2-tied", stage)

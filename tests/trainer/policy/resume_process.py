@@ -35,7 +35,7 @@ class Resuming(Process):
 
     def go_on(self, rank: Rank) -> dict[str, Any]:
         """Two more optimizer steps."""
-        annotation = rank.annotate(self.work())
+        annotation = rank.annotate(self.work(step=2))
         updates: Sequence[Update] = [rank.update(batch, 0) for batch in (0, 1)]
         return {"annotation": annotation.metrics, "updates": [u.metrics for u in updates]}
 

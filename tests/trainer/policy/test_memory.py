@@ -49,7 +49,7 @@ def kept(folder: Path, dtype: torch.dtype, checkpointing: bool) -> int:
             seen[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    sample = Trajectory(0, (1,) * TOKENS, (2,), 0.0, None)
+    sample = Trajectory(0, (1,) * TOKENS, (2,), 0.0, None, group=0)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         logprobs, _ = actor(make_pack([sample], CPU), 1.0)
     assert logprobs.requires_grad

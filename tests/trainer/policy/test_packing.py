@@ -18,12 +18,16 @@ CPU = torch.device("cpu")
 
 
 def test_a_pack_predicts_each_response_token_from_the_one_before_it() -> None:
-    pack = make_pack([Trajectory(0, (7, 8, 9), (1, 2), 0.5, (-1.0, -2.0)), Trajectory(1, (5,), (6,), -1.0, None)], CPU)
+    pack = make_pack(
+        [Trajectory(8, (7, 8, 9), (1, 2), 0.5, (-1.0, -2.0), group=2), Trajectory(1, (5,), (6,), -1.0, None, group=0)],
+        CPU,
+    )
     assert pack.ids.tolist() == [[7, 8, 9, 1, 5]], "the last token of each is left out"
     assert pack.positions.tolist() == [[0, 1, 2, 3, 0]]
     assert pack.layout.cu_seqlens.tolist() == [0, 4, 5]
     assert pack.predicts.tolist() == [2, 3, 4]
     assert pack.targets.tolist() == [1, 2, 6]
+    assert (pack.sample_ids, pack.groups) == ((8, 1), (2, 0))
     assert pack.response_lengths == (2, 1)
     assert pack.scores.tolist() == [0.5, -1.0]
     assert (pack.probe.tolist(), pack.probe_logprobs.tolist()) == ([0, 1], [-1.0, -2.0])

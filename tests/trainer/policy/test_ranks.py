@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.trainer.policy.rank_process import ALGORITHMS, GOLDEN
 from transformers import AutoModelForCausalLM
 
 from simplerl_trainer.policy.protocol import Trajectory
@@ -60,7 +61,7 @@ def found(folder: Path, trajectories: list[Trajectory]) -> dict[int, list[Found]
         port = free_port()
         processes += [start(rank, ranks, port, folder) for rank in range(ranks)]
     try:
-        outputs = [p.communicate(timeout=400)[0] for p in processes]
+        outputs = [p.communicate(timeout=900)[0] for p in processes]
     finally:
         for p in processes:
             p.kill()
@@ -107,6 +108,57 @@ def test_gradients_do_not_depend_on_ranks_packs_or_stage(
     for rank in found[ranks]:
         assert difference(rank[one]["gradients"], plain["gradients"]) < 1e-5
         assert close(rank[one]["annotation"], plain["annotation"], 1e-5)
+
+
+@RANKS
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        *(pytest.param(name, stage, id=f"{name}, stage {stage}") for name in ALGORITHMS for stage in (0, 3)),
+        *(pytest.param("grpo", stage, id=f"grpo, stage {stage}") for stage in (1, 2)),
+    ],
+)
+def test_no_algorithm_depends_on_ranks_packs_or_stage(
+    found: dict[int, list[Found]], ranks: int, name: str, stage: int
+) -> None:
+    """Faults 1, 2 and 8 (verl#5625, TRL#6024, slime#2235): groups and whitening go over all ranks."""
+    plain = found[1][0][f"gradients {name} 0 1000"]
+    for rank in found[ranks]:
+        other = rank[f"gradients {name} {stage} 45"]
+        assert difference(other["gradients"], plain["gradients"]) < 1e-5
+        assert close(other["annotation"], plain["annotation"], 1e-5)
+        assert other["advantages"] == pytest.approx(plain["advantages"], rel=1e-4, abs=1e-5)
+        assert other["ratio"] == (1.0, 0.0), "before the first optimizer step the ratio is exactly 1"
+        assert ("critic.head.weight" in other["gradients"]) == (name == "ppo")
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_recorded_rollouts_give_the_recorded_metrics(found: dict[int, list[Found]], name: str) -> None:
+    """Golden numbers of annotation and update, made by record_rollouts.py."""
+    golden = json.loads((GOLDEN / "metrics.json").read_text(encoding="utf-8"))[name]
+    for rank in (*found[1], *found[2]):
+        for part, numbers in rank[f"golden {name}"].items():
+            assert close(numbers, golden[part], 1e-4), part
+
+
+@RANKS
+def test_in_its_warm_up_only_the_critic_learns(found: dict[int, list[Found]], ranks: int) -> None:
+    for rank in found[ranks]:
+        case = rank["warm-up"]
+
+        def moved(after: str, before: str, critic: bool, case: Found = case) -> bool:
+            return any(
+                not torch.equal(case[after][n], w) for n, w in case[before].items() if n.startswith("critic.") == critic
+            )
+
+        assert moved("after 1", "start", critic=True)
+        assert not moved("after 1", "start", critic=False)
+        assert moved("after 2", "after 1", critic=True)
+        assert moved("after 2", "after 1", critic=False)
+        alone, both = case["updates 1"][0].metrics, case["updates 2"][0].metrics
+        assert not [n for n in alone if n.startswith(("actor", "policy", "ratio", "clip"))]
+        assert both["ratio_first_deviation"] == 0.0
+        assert both["actor_learning_rate"] > 0.9e-3, "the policy's own schedule begins after the warm-up"
 
 
 def test_small_packs_are_several_and_some_ranks_have_empty_ones(found: dict[int, list[Found]]) -> None:
@@ -291,6 +343,7 @@ GOLDEN_ANNOTATION = {
     "mismatch_mean": 1.5974078,
     "trained_tokens": 138.0,
     "kl": 0.0,
+    "kl_coefficient": 0.1,
 }
 GOLDEN_UPDATE = {
     "clip_fraction": 0.0175439,

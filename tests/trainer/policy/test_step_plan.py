@@ -21,7 +21,9 @@ def test_any_plan(lengths: dict[int, int], ranks: int, batch: int, max_tokens: i
     everything = [s for b in plan for r in b for p in r for s in p]
     assert sorted(everything) == sorted(lengths), "every sample is in exactly one pack"
     sizes = [sum(len(p) for r in b for p in r) for b in plan]
-    assert sizes == [batch] * (len(lengths) // batch) + [len(lengths) % batch] * (len(lengths) % batch > 0)
+    assert len(sizes) == -(-len(lengths) // batch)
+    assert max(sizes) <= batch
+    assert max(sizes) - min(sizes) <= 1, "batches are of nearly the same size"
     for b in plan:
         assert len(b) == ranks
         assert len({len(r) for r in b}) == 1, "every rank has the same number of packs"
@@ -72,6 +74,10 @@ def test_the_seed_and_not_the_length_decides_the_batch() -> None:
     assert batches(short_first, 7) == batches(long_first, 7)
     assert batches(short_first, 7) != batches(short_first, 8)
     assert batches(dict(reversed(short_first.items())), 7) == batches(short_first, 7)
+
+
+def test_without_samples_there_are_no_batches() -> None:
+    assert make_step_plan({}, 2, 8, 100, 0) == ()
 
 
 def test_a_sample_that_is_too_long_is_named() -> None:

@@ -1,6 +1,7 @@
 """What every step leaves in the run's folder."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def test_a_sample_is_a_line_with_its_judgement(tmp_path: Path) -> None:
             "weights_version": 4,
         }
     ]
+
+
+def test_a_trained_sample_has_its_advantage_and_one_that_was_left_out_null(tmp_path: Path) -> None:
+    score = Score(0.5, "different")
+    scored = [Scored(replace(SAMPLE, id=i), score) for i in (1, 2, 3)]
+    files.write_samples(tmp_path, "step-000001", scored, dict.fromkeys((1, 2, 3), "3"), {1: -0.75, 3: float("nan")})
+    advantages = [line["advantage"] for line in lines(tmp_path / "samples" / "step-000001.jsonl")]
+    assert advantages == [-0.75, None, None]
 
 
 @given(st.text())

@@ -41,7 +41,7 @@ class Head(nn.Module):
     def forward(
         self, hidden: torch.Tensor, targets: torch.Tensor, temperature: float, entropies: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Log-probabilities of `targets` [R] after `hidden` [R, H]; with `entropies` also those, without gradients."""
+        """Log-probabilities of `targets` [R] after `hidden` [R, H]; with `entropies` also those."""
         weight = self.weight if self._vocabulary is None else self.weight[: self._vocabulary]
         chunk = chunk_size(weight.shape[0])
         if entropies:
@@ -67,7 +67,7 @@ class Actor(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """A linear map to one number, in float32."""
+    """A linear map to one number, in at least float32."""
 
     def __init__(self, size: int, seed: int) -> None:
         super().__init__()
@@ -77,7 +77,8 @@ class ValueHead(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, H] -> [R]"""
-        return nn.functional.linear(hidden.float(), self.weight.float())[:, 0]
+        at_least = torch.promote_types(hidden.dtype, torch.float32)
+        return nn.functional.linear(hidden.to(at_least), self.weight.to(at_least))[:, 0]
 
 
 class Critic(nn.Module):

@@ -5,23 +5,31 @@ from dataclasses import dataclass, field
 
 import torch
 
-from simplerl_api.spec.algorithm import Algorithm, KlPlacement
+from simplerl_api.spec.algorithm import Algorithm, KlPlacement, Ppo
 from simplerl_trainer.algorithms.kl import kl
-from simplerl_trainer.algorithms.ppo import policy_loss, value_loss
+from simplerl_trainer.algorithms.ppo import value_loss
+from simplerl_trainer.algorithms.surrogate import surrogate
 from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.trained import Trained
 
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over tokens, and maxima, of one rank's packs."""
+    """Sums and maxima over one rank's packs; those of all ranks together make the update's metrics."""
 
-    sums: dict[str, float] = field(default_factory=dict)
+    losses: dict[str, float] = field(default_factory=dict)
+    """Parts of the loss, each the sum of its weighted terms."""
+    counts: dict[str, float] = field(default_factory=dict)
+    """Sums over tokens, to be divided by their number."""
     maxima: dict[str, float] = field(default_factory=dict)
 
-    def add(self, **numbers: torch.Tensor) -> None:
+    def lose(self, **numbers: torch.Tensor) -> None:
         for name, number in numbers.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(number)
+            self.losses[name] = self.losses.get(name, 0.0) + float(number.detach())
+
+    def count(self, **numbers: torch.Tensor) -> None:
+        for name, number in numbers.items():
+            self.counts[name] = self.counts.get(name, 0.0) + float(number)
 
     def raise_to(self, **numbers: torch.Tensor) -> None:
         for name, number in numbers.items():
@@ -30,35 +38,51 @@ class Totals:
 
 
 def actor_gradients(
-    actor: Trained, batch: Sequence[Experience], tokens: float, temperature: float, algorithm: Algorithm, totals: Totals
+    actor: Trained,
+    batch: Sequence[Experience],
+    temperature: float,
+    algorithm: Algorithm,
+    kl_coefficient: float,
+    totals: Totals,
 ) -> None:
-    """Adds the gradient of this rank's part of the policy loss:
+    """Adds the gradient of this rank's part of the policy's loss, over the tokens t of its packs:
 
-        1 / tokens x (sum of the clipped surrogate + coefficient x sum of KL, where its placement is Loss)
-
-    `tokens` are the response tokens of the whole optimizer batch on all ranks.
+    sum_t w_t (surrogate_t - entropyCoefficient entropy_t + coefficient kl_t, where the KL's placement is Loss)
     """
-    ppo = algorithm.chosen()
+    settings, loss_settings = algorithm.chosen(), algorithm.loss
+    bonus = loss_settings.entropy_coefficient
     for position, e in enumerate(batch):
-        logprobs, _ = actor(e.pack, temperature)
-        advantages = e.advantages if e.weights is None else e.weights * e.advantages  # see algorithms.decoupled
-        found = policy_loss(logprobs, e.logprobs, advantages, ppo.clip_low, ppo.clip_high)
-        loss = found.loss
-        if e.reference is not None and algorithm.kl.placement is KlPlacement.LOSS:
-            penalty = algorithm.kl.coefficient * kl(logprobs, e.reference, algorithm.kl.estimator).sum()
+        o = e.observed
+        logprobs, entropies = actor(o.pack, temperature, bonus > 0)
+        # see algorithms/decoupled.py
+        advantages = e.advantages if o.behavior is None else o.behavior * e.advantages
+        found = surrogate(
+            logprobs, o.logprobs, advantages, settings.clip_low, settings.clip_high, loss_settings.dual_clip
+        )
+        loss = (e.weights * found.loss).sum()
+        totals.lose(policy_loss=loss)
+        if bonus > 0:
+            entropy = bonus * (e.weights * entropies).sum()
+            totals.lose(entropy_bonus=entropy)
+            loss = loss - entropy
+        if o.reference is not None and algorithm.kl_placement is KlPlacement.LOSS:
+            penalty = kl_coefficient * (e.weights * kl(logprobs, o.reference, algorithm.kl_estimator)).sum()
+            totals.lose(kl_loss=penalty)
             loss = loss + penalty
-            totals.add(kl_loss=penalty.detach())
-        actor.backward(loss / tokens, last=position == len(batch) - 1)
-        totals.add(policy_loss=found.loss.detach(), clip_fraction=found.clipped, policy_shift=found.divergence)
+        actor.backward(loss, last=position == len(batch) - 1)
+        totals.count(clip_fraction=found.clipped, policy_shift=found.divergence)
         totals.raise_to(ratio_max=found.ratio_max, ratio_first_deviation=found.ratio_deviation)
 
 
-def critic_gradients(
-    critic: Trained, batch: Sequence[Experience], tokens: float, algorithm: Algorithm, totals: Totals
-) -> None:
-    """Adds the gradient of this rank's part of the value loss: 1 / tokens x its sum."""
-    clip = algorithm.chosen().value_clip
+def critic_gradients(critic: Trained, batch: Sequence[Experience], tokens: float, ppo: Ppo, totals: Totals) -> None:
+    """Adds the gradient of this rank's part of the value loss: 1 / tokens x its sum.
+
+    `tokens` are the response tokens of the whole optimizer batch on all ranks.
+    """
     for position, e in enumerate(batch):
-        loss = value_loss(critic(e.pack), e.values, e.returns, clip)
-        critic.backward(loss / tokens, last=position == len(batch) - 1)
-        totals.add(value_loss=loss.detach())
+        o = e.observed
+        assert o.values is not None, "a critic that learns was observed"
+        assert e.returns is not None, "a critic that learns has returns"
+        loss = value_loss(critic(o.pack), o.values, e.returns, ppo.value_clip).sum() / tokens
+        critic.backward(loss, last=position == len(batch) - 1)
+        totals.lose(value_loss=loss)

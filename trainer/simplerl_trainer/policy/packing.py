@@ -26,6 +26,10 @@ class Pack:
     """[R] int64: positions of the row whose next token belongs to a response."""
     targets: torch.Tensor
     """[R] int64: those next tokens."""
+    sample_ids: tuple[int, ...]
+    """The n samples of the pack, in order."""
+    groups: tuple[int, ...]
+    """The group of each."""
     response_lengths: tuple[int, ...]
     """R in all."""
     scores: torch.Tensor
@@ -76,6 +80,8 @@ def make_pack(trajectories: Sequence[Trajectory], device: torch.device) -> Pack:
         layout=make_layout(lengths, device),
         predicts=tensor(predicts, torch.int64),
         targets=tensor(targets, torch.int64),
+        sample_ids=tuple(t.sample_id for t in trajectories),
+        groups=tuple(t.group for t in trajectories),
         response_lengths=tuple(len(t.response_ids) for t in trajectories),
         scores=tensor([t.score for t in trajectories], torch.float32),
         probe=tensor(probe, torch.int64),

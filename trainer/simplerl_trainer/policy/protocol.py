@@ -21,6 +21,8 @@ class Trajectory:
     score: float
     logprobs: tuple[float, ...] | None
     """The engine's log-probabilities, where the sample is on the probe; all samples are, where ranks are decoupled."""
+    group: int
+    """The samples of one prompt have the same."""
     texts: tuple[tuple[int, ...], ...] = ()
     """Question and response as each reward model reads them; empty where it cannot."""
 
@@ -65,10 +67,12 @@ class RankSetup:
     zero_stage: ZeroStage
     precision: Precision
     temperature: float
-    total_optimizer_steps: int
-    """Of the whole job, for the schedules."""
+    optimizer_steps_per_step: int
+    """Of a whole step, for the schedules; fewer are taken where samples are left out."""
     max_tokens: int
     """Longest prompt and response."""
+    max_new_tokens: int
+    """Longest response."""
     cpu_only: bool
     timeout: float
     """Seconds that a collective may take."""
@@ -88,9 +92,14 @@ class RankSetup:
 
 @dataclass(frozen=True, slots=True)
 class RankWork:
-    """One rank's part of a step: [optimizer batch][pack] → trajectories."""
+    """One rank's part of a step."""
 
     batches: Sequence[Sequence[Sequence[Trajectory]]]
+    """[optimizer batch][pack] → trajectories"""
+    step: int
+    """Number of the step, from 1."""
+    kl_coefficient: float
+    """Weight of the KL term in this step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +107,11 @@ class Annotation:
     """Sums over one step's valid (response) tokens of all ranks, after advantages were computed; same on every rank."""
 
     metrics: dict[str, float]
-    """kl, entropy, values mean, returns, explained variance, advantages' mean and std before whitening, mismatch
-    (greatest and mean |log-prob of engine - log-prob of rank| on the probe, nan without one); where ranks are decoupled
-    in its place behavior_weight_mean and behavior_weight_capped (share of tokens at the cap)."""
+    """kl, entropy, advantages' mean and std before whitening, with a critic values' and returns' mean and explained
+    variance, mismatch (greatest and mean |log-prob of engine - log-prob of rank| on the probe, nan without one); where
+    ranks are decoupled in its place behavior_weight_mean and behavior_weight_capped (share of tokens at the cap)."""
+    advantages: dict[int, float]
+    """Each sample's advantage by its id: the mean over its tokens, after whitening."""
     judged: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     """Unweighted scores of the rank's own samples by each reward model; nan where one could not score."""
 
@@ -110,7 +121,7 @@ class Update:
     """One optimizer step of actor and critic; same on every rank."""
 
     metrics: dict[str, float]
-    """policy_loss, value_loss, clip_fraction, ratio_max, ratio_first_deviation, approximate kl, grad norms, learning
-    rates."""
+    """policy_loss, value_loss, kl_loss, entropy_bonus, clip_fraction, ratio_max, ratio_first_deviation, policy_shift,
+    grad norms, learning rates: those of what learned."""
     skipped: bool
-    """Whether gradients were not finite, so that the weights stayed as they were."""
+    """Whether gradients were not finite, so that the weights of actor and critic stayed as they were."""

@@ -1,4 +1,4 @@
-"""A training rank: its part of actor, critic and reference, and what the driver asks of it.
+"""A training rank: its part of actor, critic (where the algorithm has one) and reference, and what the driver asks.
 
 Every method but ping and parameters is collective: the driver calls it on all ranks and waits for all.
 """
@@ -14,11 +14,12 @@ from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.memory import Residence, reside
+from simplerl_api.spec.algorithm import Ppo
 from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.checkpoints.room import writing
-from simplerl_trainer.policy import experience, group, liger, model, saved, weights
-from simplerl_trainer.policy.experience import Experience
+from simplerl_trainer.policy import group, liger, model, saved, weights
+from simplerl_trainer.policy.annotate import annotate
 from simplerl_trainer.policy.faults import named
 from simplerl_trainer.policy.judges import judge
 from simplerl_trainer.policy.offload import Offloaded
@@ -45,10 +46,7 @@ class Rank:
         with self._named("the start"):
             self._device = group.join(setup)
             self._load_models()
-        self._experience: list[list[Experience]] = []
-        self._tokens: list[float] = []
         self._optimizer_steps = 0
-        self._fresh = False
         import deepspeed  # only after group.join, which chooses its accelerator
 
         return {"torch": torch.__version__, "deepspeed": deepspeed.__version__}
@@ -66,66 +64,72 @@ class Rank:
         return weights.parameters(self._actor, self._setup.precision)
 
     def annotate(self, work: RankWork) -> Annotation:
-        """Log-probabilities, reference log-probabilities, values and whitened advantages of this rank's samples, under
-        the current weights; per-token tensors stay here for `update`."""
-        setup, algorithm = self._setup, self._setup.algorithm
+        """Log-probabilities, reference log-probabilities, values and advantages of this rank's samples, under the
+        current weights; per-token tensors stay here for `update`."""
+        setup = self._setup
         with self._named("annotation"):
             self._bring_frozen()
             work, judged = judge(self._judges, work, setup.judge_tokens, self._device)
-            packs = [[make_pack(trajectories, self._device) for trajectories in batch] for batch in work.batches]
-            made = experience.collect(
-                [pack for batch in packs for pack in batch],
+            self._annotated = annotate(
+                [[make_pack(trajectories, self._device) for trajectories in batch] for batch in work.batches],
                 self._actor,
                 self._reference,
                 self._critic,
-                setup.temperature,
-                algorithm,
+                setup.algorithm,
+                temperature=setup.temperature,
+                kl_coefficient=work.kl_coefficient,
+                max_new_tokens=setup.max_new_tokens,
                 decoupled=setup.decoupled,
+                device=self._device,
             )
-            sums, maxima = experience.totals(made, algorithm)
-            sums |= {f"batch.{i}": float(sum(p.tokens for p in batch)) for i, batch in enumerate(packs)}
-            sums, maxima = group.sums(sums, self._device), group.maxima(maxima, self._device)
-            if not sums["value.count"]:
-                raise ValueError("annotate was called without any sample: give at least one to one of the ranks")
             self._send_frozen()
-        rest = iter(experience.whitened(made, sums))
-        self._experience = [[next(rest) for _ in batch] for batch in packs]
-        self._tokens = [sums[f"batch.{i}"] for i in range(len(packs))]
-        self._fresh = True
-        annotation = Annotation(experience.metrics(sums, maxima, has_reference=self._reference is not None))
-        return replace(annotation, judged=judged)
+        self._step, self._kl_coefficient, self._fresh = work.step, work.kl_coefficient, True
+        self._optimizer_steps = (work.step - 1) * setup.optimizer_steps_per_step
+        return replace(self._annotated.annotation, judged=judged)
 
     def update(self, batch: int, epoch: int) -> Update:
-        """One optimizer step of actor and critic on optimizer batch `batch` of the annotated step, in pass `epoch`."""
+        """One optimizer step of actor and critic on optimizer batch `batch` of the annotated step, in pass `epoch`.
+
+        Both take it or, where a gradient of either is not finite, neither. In the first training.critic.warmupSteps
+        steps only the critic learns.
+        """
         setup, algorithm, totals = self._setup, self._setup.algorithm, Totals()
-        made, tokens = self._experience[batch], self._tokens[batch]
-        rates = {
-            "actor_learning_rate": learning_rate(
-                setup.training.actor, self._optimizer_steps, setup.total_optimizer_steps
-            ),
-            "critic_learning_rate": learning_rate(
-                setup.training.critic, self._optimizer_steps, setup.total_optimizer_steps
-            ),
-        }
+        made, tokens = self._annotated.batches[batch], self._annotated.tokens[batch]
+        critic, ppo = self._critic, algorithm.chosen()
+        warmup = setup.training.critic.warmup_steps if critic else 0
+        learning: dict[str, tuple[Trained, float]] = {}
         with self._named(f"the update of optimizer batch {batch}, epoch {epoch}"):
-            actor_gradients(self._actor, made, tokens, setup.temperature, algorithm, totals)
-            actor = self._actor.step(rates["actor_learning_rate"])
-            critic_gradients(self._critic, made, tokens, algorithm, totals)
-            critic = self._critic.step(rates["critic_learning_rate"])
-            sums, maxima = group.sums(totals.sums, self._device), group.maxima(totals.maxima, self._device)
+            if self._step > warmup:
+                actor_gradients(self._actor, made, setup.temperature, algorithm, self._kl_coefficient, totals)
+                learning["actor"] = self._actor, self._rate(setup.training.actor, warmup)
+            if critic:
+                assert isinstance(ppo, Ppo), "ppo alone has a critic"
+                critic_gradients(critic, made, tokens, ppo, totals)
+                learning["critic"] = critic, self._rate(setup.training.critic, 0)
+            finite = [trained.is_finite() for trained, _ in learning.values()]  # collective: all of them are asked
+            steps = {name: trained.step(rate, skip=not all(finite)) for name, (trained, rate) in learning.items()}
+            losses, counts = group.sums(totals.losses, self._device), group.sums(totals.counts, self._device)
+            maxima = group.maxima(totals.maxima, self._device)
         self._optimizer_steps += 1
-        if sums["value_loss"] > 0 and critic.norm == 0:
+        if critic and losses["value_loss"] > 0 and steps["critic"].norm == 0:
             # a wrong ZeRO-3 leaf module gives zero gradients without an error
             raise TrainerFailure(
                 FailureReason.INTERNAL,
-                f"the critic's gradient is 0 though its loss is {sums['value_loss'] / tokens:g}: gradients are lost",
+                f"the critic's gradient is 0 though its loss is {losses['value_loss']:g}: gradients are lost",
             )
         if not self._fresh:
-            del maxima["ratio_first_deviation"]
+            maxima.pop("ratio_first_deviation", None)
         self._fresh = False
-        metrics = {name: total / tokens for name, total in sums.items()} | maxima | rates
-        metrics |= {"actor_grad_norm": actor.norm, "critic_grad_norm": critic.norm}
-        return Update(metrics, skipped=not (actor.applied and critic.applied))
+        metrics = losses | {name: total / tokens for name, total in counts.items()} | maxima
+        for name, (_, rate) in learning.items():
+            metrics |= {f"{name}_learning_rate": rate, f"{name}_grad_norm": steps[name].norm}
+        return Update(metrics, skipped=not all(s.applied for s in steps.values()))
+
+    def _rate(self, optimizer: Optimizer, warmup: int) -> float:
+        """The learning rate of an optimizer that begins after `warmup` steps of the job."""
+        setup = self._setup
+        before, total = (n * setup.optimizer_steps_per_step for n in (warmup, setup.training.steps))
+        return learning_rate(optimizer, self._optimizer_steps - before, total - before)
 
     def gather(self, buckets: Sequence[Bucket], wanted: bool = True) -> Iterator[torch.Tensor]:
         """The actor's weights: each bucket as one flat tensor, in order; without elements where not `wanted`."""
@@ -207,7 +211,7 @@ class Rank:
         return tensor
 
     def _trained(self) -> dict[str, Trained]:
-        return {"actor": self._actor, "critic": self._critic}
+        return {"actor": self._actor} | ({"critic": self._critic} if self._critic else {})
 
     def _named(self, work: str) -> Any:
         return named(self._setup.rank, work, self._setup.timeout)
@@ -252,10 +256,10 @@ class Rank:
             return judge.folder, config
 
         self._actor = trained(actor, setup.training.actor)
-        self._critic = trained(critic, setup.training.critic)
+        self._critic = trained(critic, setup.training.critic) if setup.algorithm.has_critic else None
         self._reference = frozen(actor) if setup.algorithm.kl.coefficient > 0 else None
         self._judges = [(j, frozen(partial(model.load_reward_model, *checked(j), dtype))) for j in setup.judges]
-        self._trained_memory = [Offloaded(m.tensors, device) for m in (self._actor, self._critic)]
+        self._trained_memory = [Offloaded(m.tensors, device) for m in self._trained().values()]
         run_only = [m for m in (self._reference, *(m for _, m in self._judges)) if m is not None]
         self._frozen_memory = [Offloaded(m.tensors, device) for m in run_only]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import isfinite
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ class Replicated:
         self.module = module.to(device)
         self._max_norm = optimizer.max_grad_norm
         self._weights = list(self.module.parameters())
-        whole = all(p.dtype == torch.float32 for p in self._weights)
+        whole = all(p.dtype.itemsize >= 4 for p in self._weights)
         self._masters = self._weights if whole else [nn.Parameter(p.detach().float()) for p in self._weights]
         self._optimizer = adamw(self._masters, optimizer)
 
@@ -46,7 +47,15 @@ class Replicated:
                 master.grad = part if master.grad is None else master.grad.add_(part)
                 weight.grad = None
 
-    def step(self, learning_rate: float) -> OptimizerStep:
+    def is_finite(self) -> bool:
+        bad = torch.zeros(1, device=self._weights[0].device)
+        for p in self._masters:
+            if p.grad is not None:
+                bad += ~p.grad.isfinite().all()
+        dist.all_reduce(bad)
+        return not bad.item()
+
+    def step(self, learning_rate: float, skip: bool) -> OptimizerStep:
         gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self._masters]
         flat = torch.cat([g.flatten() for g in gradients])
         dist.all_reduce(flat)
@@ -54,7 +63,7 @@ class Replicated:
         flat.mul_(min(self._max_norm / (norm + 1e-6), 1.0))
         for p, part in zip(self._masters, flat.split([p.numel() for p in self._masters]), strict=True):
             p.grad = part.view_as(p)
-        applied = torch.isfinite(torch.tensor(norm)).item() is True
+        applied = isfinite(norm) and not skip
         if applied:
             for group in self._optimizer.param_groups:
                 group["lr"] = learning_rate

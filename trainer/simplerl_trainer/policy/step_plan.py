@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from simplerl_trainer.policy.protocol import StepPlan
 
@@ -18,8 +19,9 @@ def make_step_plan(
 ) -> StepPlan:
     """The plan of one step: [optimizer batch][rank][pack] -> sample ids.
 
-    `lengths` has the tokens (prompt and response) of each sample by its id. Samples are dealt to optimizer batches at
-    random, by `seed` and never by length; the last batch is smaller where `train_batch_size` does not divide them.
+    `lengths` has the tokens (prompt and response) of each sample by its id; without any there are no batches. Samples
+    are dealt to optimizer batches at random, by `seed` and never by length; where `train_batch_size` does not divide
+    them there is one more batch, and all are of nearly the same size.
     Inside a batch the longest samples are placed first, each on the rank with the fewest tokens, so that the ranks
     differ by at most one sample's tokens. A rank's samples are packed in the same way: into `micro_batches` packs, or
     into as few packs of at most `max_tokens` tokens as the rank with most of them needs; exactly one of the two is
@@ -36,9 +38,11 @@ def make_step_plan(
             )
     ids = sorted(lengths)
     random.Random(seed).shuffle(ids)
+    count = -(-len(ids) // train_batch_size)
+    cuts = [len(ids) * b // max(count, 1) for b in range(count + 1)]
     batches = []
-    for at in range(0, len(ids), train_batch_size):
-        shares = _dealt(ids[at:][:train_batch_size], lengths, ranks)
+    for begin, end in pairwise(cuts):
+        shares = _dealt(ids[begin:end], lengths, ranks)
         if max_tokens is not None:
             packed = _within(shares, lengths, max_tokens)
         else:

@@ -38,8 +38,12 @@ class Trained(Protocol):
         """Adds the gradients of this rank's part of the loss; those of all ranks are summed. `last`: no other backward
         pass comes before the step."""
 
-    def step(self, learning_rate: float) -> OptimizerStep:
-        """Scales the gradient down to the optimizer's greatest norm and takes one step, unless it is not finite."""
+    def is_finite(self) -> bool:
+        """Whether the gradient of all ranks is finite, after the last backward pass."""
+
+    def step(self, learning_rate: float, skip: bool) -> OptimizerStep:
+        """Scales the gradient down to the optimizer's greatest norm and takes one step; with `skip`, or where the
+        gradient is not finite, the gradient is dropped and the weights stay as they were."""
 
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         """Within it these parameters are whole."""

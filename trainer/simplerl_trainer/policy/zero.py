@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from math import isfinite
+from math import isfinite, nan
 from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
 import deepspeed
 import torch
 import torch.distributed as dist
+from deepspeed.runtime.bf16_optimizer import BF16_Optimizer
 from torch import nn
 from transformers.integrations import HfDeepSpeedConfig
 
@@ -47,6 +48,7 @@ class Sharded:
         self.module = module
         self._places = partitions.places(module, self._engine.optimizer)
         self._stage = stage
+        self._device = device
         self._ranks = dist.get_world_size()
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
@@ -56,7 +58,18 @@ class Sharded:
         self._engine.set_gradient_accumulation_boundary(last)
         self._engine.backward(loss * self._ranks)  # DeepSpeed averages over ranks
 
-    def step(self, learning_rate: float) -> OptimizerStep:
+    def is_finite(self) -> bool:
+        bad = torch.zeros(1, device=self._device)
+        for gradient in self._gradients():
+            bad += (~gradient.isfinite().all()).to(bad.device)
+        dist.all_reduce(bad)
+        return not bad.item()
+
+    def step(self, learning_rate: float, skip: bool) -> OptimizerStep:
+        if skip:
+            # a gradient that is not finite is dropped by DeepSpeed's own rules, with all that it keeps beside it
+            for gradient in self._gradients():
+                gradient.fill_(nan)
         for group in self._engine.optimizer.param_groups:
             group["lr"] = learning_rate
         self._engine.step()
@@ -73,6 +86,17 @@ class Sharded:
         if self._stage is not ZeroStage.PARAMETERS and getattr(optimizer, "cpu_offload", False):
             for group in optimizer.averaged_gradients:
                 optimizer.averaged_gradients[group] = None
+
+    def _gradients(self) -> Iterator[torch.Tensor]:
+        """This rank's part of the gradient, after the last backward pass; DeepSpeed has no public name for it."""
+        # where the optimizer is offloaded it looks at each parameter's norm only
+        optimizer = self._engine.optimizer
+        if isinstance(optimizer, BF16_Optimizer):  # what DeepSpeed makes of stage 1 with bfloat16
+            yield from optimizer.fp32_groups_gradient_flat_partition
+            return
+        for gradients in optimizer.averaged_gradients.values():
+            yield from (g for g in gradients or () if g is not None)
+        yield from getattr(optimizer, "norm_for_param_grads", {}).values()
 
     def gathered(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[Any]:
         if self._stage is not ZeroStage.PARAMETERS:

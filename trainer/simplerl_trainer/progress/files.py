@@ -45,19 +45,27 @@ def _is_until(line: str, step: int) -> bool:
         return False
 
 
-def write_samples(output: Path, name: str, scored: Sequence[Scored], texts: Mapping[int, str]) -> None:
+def write_samples(
+    output: Path,
+    name: str,
+    scored: Sequence[Scored],
+    texts: Mapping[int, str],
+    advantages: Mapping[int, float] | None = None,
+) -> None:
     """Writes samples/NAME.jsonl, for example step-000012 or evaluation-held-out-000020: a line a sample.
 
-    `texts`: each response's text by the sample's id.
+    `texts`: each response's text by the sample's id. `advantages`: the mean advantage of each sample's tokens, null in
+    the line of a sample that was not trained on; absent where nothing is trained.
     """
     folder = output / SAMPLES
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8", newline="\n") as f:
-        f.writelines(_rows(scored, texts))
+        f.writelines(_rows(scored, texts, advantages))
 
 
-def _rows(scored: Sequence[Scored], texts: Mapping[int, str]) -> Iterable[str]:
+def _rows(scored: Sequence[Scored], texts: Mapping[int, str], advantages: Mapping[int, float] | None) -> Iterable[str]:
     for s, score in ((pair.sample, pair.score) for pair in scored):
+        trained = {} if advantages is None else {"advantage": _finite(advantages.get(s.id))}
         yield _line(
             {
                 "id": s.id,
@@ -73,8 +81,13 @@ def _rows(scored: Sequence[Scored], texts: Mapping[int, str]) -> Iterable[str]:
                 "rewards": score.parts,
                 "failed": list(score.failed),
                 "weights_version": s.weights_version,
+                **trained,
             }
         )
+
+
+def _finite(x: float | None) -> float | None:
+    return x if x is not None and math.isfinite(x) else None
 
 
 def _line(row: Mapping[str, Any]) -> str:
