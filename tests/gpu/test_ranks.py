@@ -171,3 +171,44 @@ def test_offload_and_reload_leave_the_weights_as_they_are_and_little_on_the_gpu(
     again = rank.annotate(work(trajectories, 2_000)).metrics
     assert again["entropy"] != metrics["entropy"]
     assert not rank.update(0, 0).skipped
+
+
+@pytest.mark.parametrize(
+    ("saved", "resumed"),
+    [
+        (ZeroStage.REPLICATED, ZeroStage.OPTIMIZER),
+        (ZeroStage.OPTIMIZER, ZeroStage.PARAMETERS),
+        (ZeroStage.PARAMETERS, ZeroStage.REPLICATED),
+    ],
+)
+def test_what_a_rank_saves_while_it_is_away_from_the_gpu_any_stage_takes_up(
+    saved: ZeroStage, resumed: ZeroStage, setup: RankSetup, trajectories: Sequence[Trajectory], tmp_path: Path
+) -> None:
+    small = MemoryEstimate(parts=(), gradient_checkpointing=False)
+    rank = Rank()
+    rank.start(replace(setup, zero_stage=saved, memory=MemoryNeeds(small, small, engines_share=1.0)))
+    rank.annotate(work(trajectories, 2_000))
+    assert not rank.update(0, 0).skipped
+    (tmp_path / "saved").mkdir()
+    rank.offload()
+    held = torch.cuda.memory_allocated()
+    rank.save(str(tmp_path / "saved"))
+    rank.export(str(tmp_path / "model"), {})
+    assert torch.cuda.memory_allocated() <= held + 2**20, "nothing comes back for it"
+    rank.reload()
+    buckets = make_buckets(rank.parameters())
+    weights = [flat.clone() for flat in rank.gather(buckets)]
+
+    again = Rank()
+    again.start(replace(setup, zero_stage=resumed))
+    again.load(str(tmp_path / "saved"))
+    assert all(torch.equal(a, b) for a, b in zip(weights, again.gather(buckets), strict=True))
+    exported = dict(Qwen2ForCausalLM.from_pretrained(tmp_path / "model", dtype="auto").named_parameters())
+    for bucket, flat in zip(buckets, weights, strict=True):
+        for p, part in zip(bucket.parameters, flat.split([p.numel for p in bucket.parameters]), strict=True):
+            assert torch.equal(exported[p.name].flatten(), part.cpu()), p.name
+    found, expected = (
+        {**r.annotate(work(trajectories, 2_000)).metrics, **r.update(1, 0).metrics} for r in (again, rank)
+    )
+    for name in ("entropy", "value_loss", "actor_grad_norm", "critic_grad_norm"):
+        assert found[name] == pytest.approx(expected[name], rel=RELATIVE[setup.precision]), name
