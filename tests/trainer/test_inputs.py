@@ -95,6 +95,25 @@ def test_the_first_start_leaves_the_fingerprints_and_the_same_inputs_are_no_news
     assert not [line for line in lines if "inputs" in line["message"]]
 
 
+def test_an_evaluation_data_set_may_have_keys_of_its_own(folder: Path, model: Path) -> None:
+    (folder / "test.jsonl").write_text('{"problem": "3 + 2", "answer": "5"}\n{"problem": "4 + 2", "answer": "6"}\n')
+    named = f"evaluation.datasets=[{{name: b, file: {folder}/test.jsonl, fields: {{question: problem}}}}]"
+    assert [p.question for p in attempt(run(folder, model, named))[0].evaluations["b"]] == ["3 + 2", "4 + 2"]
+
+
+def test_a_missing_key_is_looked_for_where_it_is_set(folder: Path, model: Path) -> None:
+    (folder / "test.jsonl").write_text('{"problem": "3 + 2", "answer": "5"}\n')
+    with pytest.raises(
+        TrainerFailure, match=r"has no key question: set data\.fields\.question to the right one of its"
+    ):
+        attempt(run(folder, model))
+    named = f"evaluation.datasets=[{{name: b, file: {folder}/test.jsonl, fields: {{question: query}}}}]"
+    with pytest.raises(
+        TrainerFailure, match=r"has no key query: set evaluation\.datasets\[0\]\.fields\.question to the"
+    ):
+        attempt(run(folder / "other", model, named, f"data.train={{file: {folder}/train.jsonl}}"))
+
+
 def change_questions(folder: Path, model: Path) -> None:
     with (folder / "train.jsonl").open("a") as file:
         file.write('{"question": "8 + 8", "answer": "16"}\n')

@@ -85,7 +85,9 @@ def read_questions(run: Run, commits: Mapping[str, str], log: Log) -> Asked:
     found: dict[str, Fingerprint] = {}
     for field, dataset in _datasets(run).items():
         commit = commits.get(field)
-        loaded[field] = questions.load(dataset, spec.data.fields, field, answers=answers, commit=commit)
+        own = dataset.fields if isinstance(dataset, EvaluationSet) else None
+        fields, keys = (own, f"{field}.fields") if own else (spec.data.fields, "data.fields")
+        loaded[field] = questions.load(dataset, fields, field, answers=answers, commit=commit, keys=keys)
         found[field] = {
             "source": fingerprints.source(dataset.hub) if dataset.hub else dataset.tag,
             **({"commit": commit} if commit else {}),

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from simplerl_api.spec.data import Questions
+from simplerl_api.spec.data import Fields, Questions
 from simplerl_api.struct import Struct, Text
 
 
@@ -14,7 +14,9 @@ class EvaluationSet(Questions):
     members = ("file", "hub", "reasoningGym")
 
     name: Text
-    """Name in the status and the metrics."""
+    """Name in the status and the metrics; no two data sets share one."""
+    fields: Fields | None = None
+    """Keys of its records, for example `{question: problem}`. Absent: those of `data.fields`."""
 
 
 TEMPERATURE_RULE = "evaluation.temperature must be 0 or from 0.01 to 2"

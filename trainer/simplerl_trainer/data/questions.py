@@ -30,24 +30,30 @@ class Question:
 
 
 def load(
-    questions: Questions, fields: Fields, field: str, *, answers: bool = True, commit: str | None = None
+    questions: Questions,
+    fields: Fields,
+    field: str,
+    *,
+    answers: bool = True,
+    commit: str | None = None,
+    keys: str = "data.fields",
 ) -> Sequence[Question]:
     """All questions of a data set, in its order.
 
-    `field` is the spec's path of the data set, for messages; `answers` says whether each must have one; `commit`
-    is that of a hub's repository. Raises TrainerFailure(INVALID_INPUT) with a sentence that names the file, its line
-    and the key, the repository, or the generator and its setting.
+    `field` is the spec's path of the data set and `keys` that of `fields`, for messages. `answers` says whether each
+    question must have one; `commit` is that of a hub's repository. Raises TrainerFailure(INVALID_INPUT) with a sentence
+    that names the file, its line and the key, the repository, or the generator and its setting.
     """
     if questions.reasoning_gym is not None:
         found = _generated(questions.reasoning_gym, f"{field}.reasoningGym", answers)
         source = f"{field}.reasoningGym {questions.reasoning_gym.dataset}"
     elif questions.hub is not None:
         assert commit is not None, "a hub's revision is resolved before its data is read"
-        found = list(_read(hub.records(questions.hub, commit, f"{field}.hub"), fields, answers))
+        found = list(_read(hub.records(questions.hub, commit, f"{field}.hub"), fields, answers, keys))
         source = f"{field}.hub {questions.hub.name}"
     else:
         assert questions.file is not None, "a data set has exactly one member"
-        found = list(_read(files.read(Path(questions.file), f"{field}.file"), fields, answers))
+        found = list(_read(files.read(Path(questions.file), f"{field}.file"), fields, answers, keys))
         source = f"{field}.file {questions.file}"
     if not found:
         raise _invalid(f"{source} holds no question: give at least one")
@@ -64,18 +70,18 @@ def digest(questions: Iterable[Question]) -> str:
     return f"sha256:{found.hexdigest()}"
 
 
-def _read(records: Iterable[Record], fields: Fields, answers: bool) -> Iterator[Question]:
+def _read(records: Iterable[Record], fields: Fields, answers: bool, keys: str) -> Iterator[Question]:
     for record in records:
         values, place = record.values, record.place
         if not isinstance(values, dict):
             raise _invalid(f"{place} holds {kind(values)}: give an object with {fields.question} and an answer")
-        question = _text(values, fields.question, "data.fields.question", place)
+        question = _text(values, fields.question, f"{keys}.question", place)
         key = fields.answer or next((key for key in ANSWERS if key in values), None)
         if key is not None:
-            answer = _text(values, key, "data.fields.answer", place)
+            answer = _text(values, key, f"{keys}.answer", place)
         elif answers:
             raise _invalid(
-                f"{place} has neither the key {' nor '.join(ANSWERS)}: set data.fields.answer to the right one of its "
+                f"{place} has neither the key {' nor '.join(ANSWERS)}: set {keys}.answer to the right one of its "
                 f"keys ({_keys(values)})"
             )
         else:
