@@ -185,7 +185,9 @@ def estimate(
     wanted = spec.training.gradient_checkpointing
     checkpointing = gradient_checkpointing if wanted is None else wanted
     width = 2 if plan.precision is Precision.BF16 else 4
-    trained = [("actor", shape.parameters), ("critic", shape.body + shape.hidden)]
+    trained = [("actor", shape.parameters)]
+    if spec.algorithm.has_critic:
+        trained.append(("critic", shape.body + shape.hidden))
     frozen = [("reference", shape.parameters)] if spec.algorithm.kl.coefficient > 0 else []
     frozen += [(f"reward model {i}", model.body + model.hidden) for i, model in enumerate(reward_models)]
     parts = [part for name, count in trained for part in _trained(name, count, spec, plan, width)]

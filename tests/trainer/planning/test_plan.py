@@ -137,6 +137,14 @@ def test_deepspeed_s_settings_are_the_very_ones_of_the_ranks(tmp_path: Path, sta
     assert report.report(spec, None)["deepspeed"] == given
 
 
+def test_an_algorithm_without_a_critic_needs_none() -> None:
+    by_group = plan(TINY, "algorithm={grpo: {}}")
+    assert set(by_group["deepspeed"]) == {"actor"}
+    assert not [part for part in by_group["memory"]["parts"] if part["name"].startswith("critic")]
+    chosen = {c["field"]: c["value"] for c in by_group["chosen"]}
+    assert (chosen["algorithm.kl.placement"], chosen["algorithm.kl.estimator"]) == ("Loss", "K3")
+
+
 def test_stage_0_is_trained_without_deepspeed() -> None:
     assert plan(TINY, "training.zeroStage=0")["deepspeed"] is None
 

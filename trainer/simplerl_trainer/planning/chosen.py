@@ -34,6 +34,11 @@ def _choices(spec: Spec, plan: Plan) -> Iterator[Choice]:
             plan.engines,
             "a small model: several engines on each GPU that rolls out" if several else "by the GPUs that roll out",
         )
+    kl = spec.algorithm.kl
+    if kl.coefficient > 0 and kl.placement is None:
+        yield Choice("algorithm.kl.placement", spec.algorithm.kl_placement.value, "as the algorithm's paper has it")
+    if kl.coefficient > 0 and kl.estimator is None:
+        yield Choice("algorithm.kl.estimator", spec.algorithm.kl_estimator.value, "as the algorithm's paper has it")
     if training.zero_stage is None:
         yield Choice(
             "training.zeroStage",
@@ -41,7 +46,7 @@ def _choices(spec: Spec, plan: Plan) -> Iterator[Choice]:
             "one rank has nobody to share weights with" if plan.ranks == 1 else f"{plan.ranks} ranks share the weights",
         )
     if training.precision is None:
-        yield Choice("training.precision", plan.precision.value, "cluster.cpuOnly" if on_cpu else "GPUs")
+        yield Choice("training.precision", plan.precision.value, "cluster.cpuOnly" if on_cpu else "on GPUs")
     for field, section, name in (
         ("rollout.promptsPerStep", rollout, "prompts_per_step"),
         ("rollout.samplesPerPrompt", rollout, "samples_per_prompt"),

@@ -83,8 +83,10 @@ def deepspeed(spec: Spec, plan: Plan, model: KnownModel, gpu_bytes: int | None) 
             offload=spec.training.offload,
         )
 
-    actor, critic = model.shape.parameters, model.shape.body + model.shape.hidden
-    return {"actor": settings(actor, spec.training.actor), "critic": settings(critic, spec.training.critic)}
+    found = {"actor": settings(model.shape.parameters, spec.training.actor)}
+    if spec.algorithm.has_critic:
+        found["critic"] = settings(model.shape.body + model.shape.hidden, spec.training.critic)
+    return found
 
 
 def _reward_models(spec: Spec) -> tuple[list[ModelShape], list[str]]:
