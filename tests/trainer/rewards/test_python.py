@@ -305,6 +305,32 @@ async def score(response):
 """
 
 
+STUMBLES = """
+import os, pathlib
+starts = pathlib.Path({folder!r}) / "starts"
+number = int(starts.read_text()) + 1 if starts.exists() else 1
+starts.write_text(str(number))
+if number in {bad}:
+    os._exit(1)
+def score(response):
+    if response == "1":
+        os._exit(2)
+    return 1
+"""
+
+
+async def test_a_process_s_successor_that_does_not_start_at_once_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    path = written(tmp_path, STUMBLES.format(folder=str(tmp_path), bad=(2, 3)))
+    assert [s.value for s in await scored(path, 3)] == [1.0, 0.0, 1.0]
+    (tmp_path / "starts").unlink()
+    path = written(tmp_path, STUMBLES.format(folder=str(tmp_path), bad=(2, 3, 4)))
+    with pytest.raises(TrainerFailure, match="ended with exit code 1 at its start: mend it"):
+        await scored(path, 3)
+
+
 async def test_calls_of_an_async_function_run_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, "import asyncio\nasync def score(response):\n    await asyncio.sleep(1)\n    return 1")
     async with Scorer([reward(path)], None, processes=1) as scorer:

@@ -22,6 +22,8 @@ LARGEST_BATCH = 256
 """Cases in one message: plain ones take microseconds each, so that the message is what costs."""
 LARGEST_CONCURRENT = 64
 """Cases that one process works on at once, where its reward is an async function."""
+SUCCESSOR_TRIES = 3
+FIRST_PAUSE_SECONDS = 1.0
 RAY_TOKEN = "RAY_AUTH_TOKEN"
 """The variable with the token of the job's Ray cluster, which is no business of a reward's."""
 CONCURRENT_SLACK_SECONDS = 5.0
@@ -74,6 +76,8 @@ class Pool:
         self._waiting: deque[_Item] = deque()
         self._work = asyncio.Event()
         self._idle = 0
+        self._proved = False
+        """Whether a process has been ready: then one that does not start may do so at another try."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Future[None]] = set()
 
@@ -120,7 +124,7 @@ class Pool:
             while True:
                 await self._some_work()
                 if worker is None:
-                    worker = await start(self._setup)
+                    worker = await self._started()
                 # others may have done it meanwhile
                 if (items := self._take(worker)) and not await self._score(worker, items):
                     await _kill(worker.process)
@@ -128,6 +132,20 @@ class Pool:
         finally:
             if worker is not None:
                 await _kill(worker.process)
+
+    async def _started(self) -> _Worker:
+        tries = SUCCESSOR_TRIES if self._proved else 1
+        for attempt in range(1, tries + 1):
+            try:
+                worker = await start(self._setup)
+            except TrainerFailure:
+                if attempt == tries:
+                    raise
+                await asyncio.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+            else:
+                self._proved = True
+                return worker
+        raise AssertionError("the last try returns or raises")
 
     async def _some_work(self) -> None:
         while not self._waiting:
