@@ -4,9 +4,9 @@
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from simplerl_api.failures import FailureReason
 from simplerl_api.struct import Struct
@@ -91,6 +91,28 @@ class Versions(Received):
     torch: str
 
 
+class EngineProgress(Received):
+    """The rollout engines."""
+
+    current: int
+    """Those that live."""
+    desired: int
+    """Those that are wanted: the plan's, or what `PUT /control` asked for last."""
+
+
+class ControlRequest(Struct):
+    """The body of `PUT /control`: what is to change while the job runs. At least one member is given."""
+
+    engines: int | None = Field(default=None, ge=1, le=4096)
+    """Rollout engines, from 1 to the plan's; acts at the next weight sync. Only where placement is disaggregated."""
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.engines is None:
+            raise ValueError('it asks for nothing: give engines, for example {"engines": 2}')
+        return self
+
+
 class Progress(Received):
     """Everything the operator needs to know of a run."""
 
@@ -119,6 +141,8 @@ class Progress(Received):
     """Names of the newest step's metrics that are not finite."""
     evaluations: Annotated[list[EvaluationProgress], Field(default_factory=list)]
     """Results by data set."""
+    engines: EngineProgress | None = None
+    """The rollout engines, once they have started."""
     checkpoint: CheckpointProgress | None = None
     """The newest complete checkpoint."""
     model: ModelProgress | None = None

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from simplerl_api import names
 from simplerl_api.plan import PlanError, make_plan
+from simplerl_api.progress import ControlRequest
 from simplerl_api.spec.job import SimpleRLJob, Spec
 from simplerl_api.struct import model_in
 
@@ -34,6 +35,11 @@ def parse(document: Any) -> SimpleRLJob:
 def parse_spec(document: Any) -> Spec:
     """The spec in a document. Raises InvalidJob."""
     return _read(Spec, document, "spec")
+
+
+def parse_control(document: Any) -> ControlRequest:
+    """The request in the body of `PUT /control`. Raises InvalidJob."""
+    return _read(ControlRequest, document, "")
 
 
 def faults(document: Any) -> list[str]:

@@ -15,8 +15,11 @@ from simplerl_trainer import fleet, local
 from simplerl_trainer.fleet import Fleet
 from simplerl_trainer.policy.protocol import Annotation, Trajectory, Update
 from simplerl_trainer.policy.step_plan import make_step_plan
+from simplerl_trainer.progress.control import Control
+from simplerl_trainer.progress.log import Log
 from simplerl_trainer.rollout import kv_cache
 from simplerl_trainer.rollout.protocol import Finished, Request
+from simplerl_trainer.site import reserve
 
 EOS = 1
 VOCABULARY = 1024
@@ -155,8 +158,9 @@ def started(folder: Path, model: Path, environment: Mapping[str, str] | None = N
     try:
 
         async def start() -> Fleet:
-            site = await fleet.reserve(run, one_machine=True)
-            return await fleet.start(run, site, stop_token_ids=[EOS], vocabulary=VOCABULARY)
+            site = await reserve(run, one_machine=True)
+            log = Log(folder / "driver.log", console=True)
+            return await fleet.start(run, site, [EOS], VOCABULARY, Control(run.plan), log)
 
         yield Slot(asyncio.run(start()))
     finally:

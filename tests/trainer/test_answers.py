@@ -99,3 +99,32 @@ def test_a_peer_that_dies_ends_the_wait_with_the_reason_of_its_kind(peers: Any, 
     with pytest.raises(TrainerFailure, match=r"^peer 1 ended while saving") as failure:
         asyncio.run(answers.within(60, "saving", {"peer 1": mortal.echo.remote(1)}, lost))
     assert failure.value.reason is lost
+
+
+def test_nothing_asked_is_nothing_answered() -> None:
+    assert asyncio.run(answers.within(0.0, "waiting", {}, FailureReason.LOST_RANK)) == []
+
+
+async def later(value: int, after: float) -> int:
+    await asyncio.sleep(after)
+    return value
+
+
+async def fail(after: float) -> int:
+    await asyncio.sleep(after)
+    raise KeyError("layer.7")
+
+
+async def test_every_outcome_is_told_apart() -> None:
+    found = await answers.outcomes(0.3, {"a": later(1, 0.0), "b": fail(0.1), "c": later(3, 60), "d": later(4, 0.2)})
+    assert (found["a"], found["d"]) == (1, 4)
+    assert isinstance(found["b"], KeyError)
+    assert isinstance(found["c"], answers.NoAnswer)
+    assert list(found) == ["a", "b", "c", "d"]
+
+
+async def test_a_failure_may_end_the_wait_for_the_others() -> None:
+    calls = {"rank 0": later(1, 60), "rank 1": fail(0.05), "engine 0": fail(0.0)}
+    found = await asyncio.wait_for(answers.outcomes(50, calls, lambda peer, _: peer.startswith("rank")), 5)
+    assert isinstance(found["rank 0"], answers.NoAnswer)
+    assert {peer for peer, outcome in found.items() if isinstance(outcome, KeyError)} == {"rank 1", "engine 0"}

@@ -29,6 +29,25 @@ def test_without_a_learning_rate_accuracy_does_not_climb(tmp_path: Path) -> None
 
 
 @pytest.mark.long
+def test_samples_that_are_one_version_old_teach_as_well(tmp_path: Path) -> None:
+    output = tmp_path / "tiny"
+    ended = running.train(output, ["rollout.overlap=OneStep"], seconds=900)
+    assert ended.code == 0, ended.text
+    assert_climbs(running.accuracies(output))
+
+
+@pytest.mark.long
+def test_groups_that_teach_nothing_are_replaced_while_it_climbs(tmp_path: Path) -> None:
+    output = tmp_path / "tiny"
+    ended = running.train(output, ["algorithm.dynamicSampling.maxRounds=2"], seconds=900)
+    assert ended.code == 0, ended.text
+    assert_climbs(running.accuracies(output))
+    lines = running.metrics(output)
+    assert all(line["trained_groups"] <= 64 and 1 <= line["sampling_rounds"] <= 3 for line in lines)
+    assert any(line["dropped_groups"] for line in lines)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_seed_climbs(tmp_path: Path, seed: int) -> None:
     assert_climbs(learned(tmp_path / "tiny", [f"training.seed={seed}", f"model.tiny.seed={seed}"]))

@@ -207,19 +207,28 @@ def test_invalid_input_ends_the_run_with_its_exit_code(
     assert "Traceback" not in ended.text
 
 
+COLOCATED = ["placement={colocated: {}}", "cluster.gpus=1"]
+
+
 @pytest.mark.parametrize(
-    ("process", "reason", "sentence"),
+    ("process", "placement", "reason", "sentence"),
     [
-        pytest.param("RankActor", FailureReason.LOST_RANK, r"rank \d .*annotating samples", id="a rank"),
+        pytest.param("RankActor", [], FailureReason.LOST_RANK, r"rank \d .*annotating samples", id="a rank"),
         pytest.param(
-            "EngineActor", FailureReason.LOST_ENGINES, "no rollout engine is left: engine 0", id="all engines"
+            "EngineActor",
+            COLOCATED,
+            FailureReason.LOST_ENGINES,
+            "no rollout engine is left: engine 0",
+            id="all engines where they share their GPUs with ranks",
         ),
     ],
 )
-def test_a_run_that_loses(tmp_path: Path, process: str, reason: FailureReason, sentence: str) -> None:
+def test_a_run_that_loses(
+    tmp_path: Path, process: str, placement: list[str], reason: FailureReason, sentence: str
+) -> None:
     output = tmp_path / "tiny"
     # long responses: the process is killed in the rollout that begins after a step
-    settings = [*SMALL, FEWER_QUESTIONS, "training.steps=1000", "rollout.sampling.maxNewTokens=100"]
+    settings = [*SMALL, *placement, FEWER_QUESTIONS, "training.steps=1000", "rollout.sampling.maxNewTokens=100"]
     with running.started(output, settings) as run:
         running.eventually(lambda: bool(running.metrics(output)), run)
         running.part(run, process).kill()
@@ -228,3 +237,20 @@ def test_a_run_that_loses(tmp_path: Path, process: str, reason: FailureReason, s
     assert failure["reason"] == reason
     assert re.match(sentence, failure["why"])
     assert "\n" not in failure["why"]
+
+
+def test_a_run_whose_only_engine_is_killed_goes_on_with_another(tmp_path: Path) -> None:
+    output = tmp_path / "tiny"
+    ahead = ["rollout.overlap=OneStep", "algorithm.dynamicSampling.maxRounds=1", "model.tiny.warmupAccuracy=0.1"]
+    with running.started(output, [*SMALL, FEWER_QUESTIONS, *ahead, "training.steps=60"]) as run:
+        running.eventually(lambda: len(running.metrics(output)) >= 2, run)
+        running.part(run, "EngineActor").kill()
+        assert run.wait(timeout=300) == 0, running.said(output).read_text(encoding="utf-8")
+    lines = running.metrics(output)
+    assert [line["step"] for line in lines] == list(range(1, 61)), "each step exactly once"
+    assert (lines[0]["engines_lost"], lines[-1]["engines_lost"], lines[-1]["engines"]) == (0, 1, 1)
+    assert {line["staleness"] for line in lines} == {0, 1}
+    (lost,) = running.events(output, "engine lost")
+    assert lost["engine"] == 0
+    assert all(0.5 < line["behavior_weight_mean"] < 1.5 for line in lines if line["trained_groups"])
+    assert any(line["trained_groups"] for line in lines)

@@ -15,6 +15,7 @@ from simplerl_api import run as runs
 from simplerl_api.failures import EXIT_CODES, FailureReason, TrainerFailure
 from simplerl_api.run import Run
 from simplerl_trainer.progress import log
+from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.progress.server import Server
 from simplerl_trainer.session import open_session
@@ -33,11 +34,12 @@ async def drive(run: Run, *, token: str | None, address: str | None, local: bool
     """
     logger, fault = _open_log(run, token, console=local and sys.stdout.isatty())
     reporter = Reporter(run.submission_id, run.spec.training.steps, logger)
+    control = Control(run.plan)
     async with Server(
-        reporter, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0"
+        reporter, control, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0"
     ) as server:
         logger.info("driver started", submission=run.submission_id, attempt=run.attempt, progress_port=server.port)
-        code = _failed(fault, reporter, logger) if fault else await _attempt(run, reporter, logger, address)
+        code = _failed(fault, reporter, logger) if fault else await _attempt(run, reporter, control, logger, address)
         if not local:
             logger.final(reporter.document())
             await server.final_read(LINGER_SECONDS)
@@ -58,9 +60,9 @@ def _open_log(run: Run, token: str | None, console: bool) -> tuple[log.Log, Trai
         return log.Log(Path(tempfile.mkdtemp()) / name, secrets, console), failure
 
 
-async def _attempt(run: Run, reporter: Reporter, logger: log.Log, address: str | None) -> int:
+async def _attempt(run: Run, reporter: Reporter, control: Control, logger: log.Log, address: str | None) -> int:
     try:
-        async with open_session(run, reporter, logger, address) as session:
+        async with open_session(run, reporter, control, logger, address) as session:
             await train(session)
     except TrainerFailure as e:
         failure = e

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 
@@ -30,6 +30,7 @@ from simplerl_trainer.fleet import Fleet
 from simplerl_trainer.inputs import Inputs
 from simplerl_trainer.policy.protocol import Annotation, Trajectory, Update
 from simplerl_trainer.progress import files
+from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter, StepPoint
 from simplerl_trainer.progress.trackers import Trackers, make_trackers
@@ -38,7 +39,9 @@ from simplerl_trainer.rewards import texts as reward_texts
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.rewards.texts import JudgeReader
+from simplerl_trainer.site import reserve
 
+T = TypeVar("T")
 CHECKPOINTS = "checkpoints"
 MODEL = "model"
 
@@ -82,7 +85,7 @@ class Session:
         """The steps' batches, in their order."""
         spec = self.run.spec
         overlapped = spec.rollout.overlap is Overlap.ONE_STEP
-        return Ahead(self.draw, self.draw, spec.training.steps, overlapped=overlapped)
+        return Ahead(self.draw, self.draw_surely, spec.training.steps, overlapped=overlapped)
 
     async def take(self, batches: Ahead, step: int) -> Batch:
         """The batch of a step; the cursor then stands after it."""
@@ -101,6 +104,10 @@ class Session:
         drawer = Drawer(self.run.spec, self.fleet.pool, self.inputs.prompts, self.scorer.score, self.reporter.moved)
         return await drawer.draw(step, start, self.weights_version)
 
+    async def draw_surely(self, step: int, start: Cursor) -> Batch:
+        """The same; waits for an engine to come back where all are lost, while the ranks do nothing else."""
+        return await self._with_engines(lambda: self.draw(step, start))
+
     async def turn_to_training(self) -> None:
         """The engines leave their GPUs to the ranks, where not all of them fit."""
         if self.rolling_out and self.ranks.residence.sleeps:
@@ -116,6 +123,7 @@ class Session:
             await self.fleet.pool.wake(["weights"])
         await self.fleet.sync(version)
         self.weights_version = version
+        self.reporter.engines(len(self.fleet.pool.engines), self.fleet.engines.desired)
         if sleeps:
             await self.ranks.offload()
             await self.fleet.pool.wake(["kv_cache"])
@@ -152,8 +160,10 @@ class Session:
         accuracies: dict[str, float] = {}
         for name, prompts in self.inputs.evaluations.items():
             self.reporter.activity("evaluate")
-            result = await evaluation.evaluate(
-                self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved
+            result = await self._with_engines(
+                lambda prompts=prompts: evaluation.evaluate(
+                    self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved
+                )
             )
             await self._write_samples(f"evaluation-{name}-{step:06}", result.scored)
             self.reporter.evaluation(name, step, result.accuracy)
@@ -184,6 +194,7 @@ class Session:
         step, samples = batch.step, [s.sample for s in batch.drawn]
         figures = metrics.of_step(batch, self.run.spec.rollout.samples_per_prompt, annotation, updates)
         tokens = sum(len(s.prompt.token_ids) + len(s.response_ids) for s in samples)
+        figures |= {"engines": float(len(self.fleet.pool.engines)), "engines_lost": float(self.fleet.pool.lost)}
         figures |= {"samples_per_second": len(samples) / clock.total, "tokens_per_second": tokens / clock.total}
         seconds = {k: round(v, 3) for k, v in clock.seconds.items()} | {"total": round(clock.total, 3)}
         await asyncio.to_thread(self.fence.check)
@@ -279,6 +290,16 @@ class Session:
             self.reporter.steps.append(StepPoint(row["step"], row.get("reward"), row["seconds"]))
         self.trackers = make_trackers(self.run, self.steps_done, tracker_ids, self.log)
 
+    async def _with_engines(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` draws; where it loses all engines it is done anew once one has come back with these weights."""
+        while True:
+            try:
+                return await work()
+            except TrainerFailure as failure:
+                if failure.reason is not FailureReason.LOST_ENGINES or not self.fleet.engines.hopeful:
+                    raise
+            await self.turn_to_rollout(self.weights_version)
+
     async def _write_samples(
         self, name: str, scored: Sequence[Scored], advantages: Mapping[int, float] | None = None
     ) -> None:
@@ -288,7 +309,9 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(run: Run, reporter: Reporter, log: Log, address: str | None) -> AsyncIterator[Session]:
+async def open_session(
+    run: Run, reporter: Reporter, control: Control, log: Log, address: str | None
+) -> AsyncIterator[Session]:
     """Starts the run's processes (on the Ray cluster at `address`, or on one of our own) and ends them."""
     fence = Fence(Path(run.output), run.attempt)
     fence.claim()
@@ -304,12 +327,12 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
     _connect(run, address)
     try:
         reporter.activity("placement")
-        site = await fleet.reserve(run, one_machine=address is None, commit=commits.get(inputs.MODEL))
+        site = await reserve(run, one_machine=address is None, commit=commits.get(inputs.MODEL))
         made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
         await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
         log.info("ranks and engines start", ranks=run.plan.ranks, engines=run.plan.engines)
-        started = await fleet.start(run, site, made.stop_token_ids, made.vocabulary)
+        started = await fleet.start(run, site, made.stop_token_ids, made.vocabulary, control, log)
         reporter.versions(started.versions)
         if started.without_mps:
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
@@ -329,6 +352,7 @@ async def open_session(run: Run, reporter: Reporter, log: Log, address: str | No
                 failed = False
             finally:
                 await session.trackers.close(failed)
+                await started.engines.close()
     finally:
         ray.shutdown()
 

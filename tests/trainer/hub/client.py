@@ -14,7 +14,7 @@ import ray
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.data import Fields, Questions
 from simplerl_api.spec.hub import HubModel
-from simplerl_trainer import answers, fleet, hub
+from simplerl_trainer import answers, hub, site
 from simplerl_trainer.actors import NodeActor
 from simplerl_trainer.data import questions
 
@@ -43,7 +43,7 @@ def node(model: HubModel) -> Any:
     told = {name: os.environ.pop(name) for name in hub.PASSED_ON if name in os.environ}
     ray.init(num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
     os.environ |= told
-    options = fleet.node_options({"num_cpus": 0, "runtime_env": {"env_vars": {"HF_HUB_OFFLINE": "1"}}})
+    options = site.node_options({"num_cpus": 0, "runtime_env": {"env_vars": {"HF_HUB_OFFLINE": "1"}}})
     actor = ray.remote(NodeActor).options(**options).remote()
     try:
         calls = {"node 0": actor.download.remote(model, commit)}

@@ -10,14 +10,26 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from simplerl_api import overrides, validation, yaml12
 from simplerl_api.failures import FailureReason
-from simplerl_api.progress import Progress, RunState, Versions
+from simplerl_api.plan import Plan, make_plan
+from simplerl_api.progress import EngineProgress, Progress, RunState, Versions
+from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.progress.server import Server
 
 TOKEN = "a-token-of-the-job"
+ROLLOUT = ["cluster.gpus=4", "rollout.enginesPerGpu=2"]  # 2 GPUs train, the others hold 4 engines
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def plan_of(settings: list[str]) -> Plan:
+    tiny = yaml12.load_file(Path(__file__).parents[3] / "examples/tiny.yaml")
+    return make_plan(validation.parse(overrides.apply(tiny, settings)).spec)
+
+
+PLAN = plan_of(ROLLOUT)
 
 
 @dataclass
@@ -29,6 +41,11 @@ class Site:
     async def get(self, path: str, **headers: str) -> tuple[int, str]:
         async with self.session.get(f"http://127.0.0.1:{self.server.port}{path}", headers=headers) as response:
             return response.status, await response.text()
+
+    async def put(self, body: str | bytes, **headers: str) -> tuple[int, str]:
+        url = f"http://127.0.0.1:{self.server.port}/control"
+        async with self.session.put(url, data=body, headers=headers or BEARER) as response:
+            return response.status, (await response.text()).strip()
 
     async def progress(self, query: str = "") -> Progress:
         status, text = await self.get(f"/progress{query}", **BEARER)
@@ -43,7 +60,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     reporter = Reporter("tiny-1a2b3-1", 60, log)
     timeout = aiohttp.ClientTimeout(total=20)
     async with (
-        Server(reporter, token=TOKEN, port=0, host="127.0.0.1") as server,
+        Server(reporter, Control(PLAN), token=TOKEN, port=0, host="127.0.0.1") as server,
         aiohttp.ClientSession(timeout=timeout) as session,
     ):
         yield Site(reporter, server, session)
@@ -100,8 +117,52 @@ async def test_all_but_the_metrics_need_the_token(site: Site, path: str, header:
 
 
 async def test_without_a_token_the_server_is_open(site: Site) -> None:
-    async with Server(site.reporter, token=None, port=0, host="127.0.0.1") as server:
+    async with Server(site.reporter, Control(PLAN), token=None, port=0, host="127.0.0.1") as server:
         assert (await Site(site.reporter, server, site.session).get("/progress"))[0] == 200
+
+
+async def test_the_number_of_engines_is_asked_for_and_shown(site: Site) -> None:
+    assert (await site.progress()).engines is None, "none has started"
+    site.reporter.engines(4, 4)
+    assert await site.put('{"engines": 2}') == (202, '{"engines": 2}')
+    shown = (await site.progress()).engines
+    assert shown == EngineProgress(current=4, desired=2), "engines go at the next sync"
+
+
+WRONG = {
+    "more than the plan": ('{"engines": 5}', 409, "engines is 5, more than the 4 of the plan: use 1 to 4"),
+    "none": ('{"engines": 0}', 400, "engines is 0: it should be greater than or equal to 1"),
+    "half an engine": ('{"engines": 1.5}', 400, "engines is 1.5: it should be a valid integer"),
+    "a text": ('{"engines": "2"}', 400, "engines is '2': it should be a valid integer"),
+    "a misspelt name": ('{"engine": 2}', 400, 'unknown field "engine": did you mean engines?'),
+    "nothing": ("{}", 400, 'the document: it asks for nothing: give engines, for example {"engines": 2}'),
+    "a list": ("[2]", 400, "the document is [2]: it should be an object"),
+    "no JSON": ("engines: 2", 400, 'the body is not JSON: give an object such as {"engines": 2}'),
+    "no UTF-8": (b"\xff\xfe", 400, 'the body is not JSON: give an object such as {"engines": 2}'),
+}
+
+
+@pytest.mark.parametrize(("body", "status", "sentence"), WRONG.values(), ids=WRONG.keys())
+async def test_a_wrong_request_changes_nothing(site: Site, body: str | bytes, status: int, sentence: str) -> None:
+    site.reporter.engines(4, 4)
+    assert await site.put(body) == (status, sentence)
+    assert (await site.progress()).engines == EngineProgress(current=4, desired=4)
+
+
+async def test_control_needs_the_token(site: Site) -> None:
+    assert (await site.put('{"engines": 2}', Authorization="Bearer another"))[0] == 401
+
+
+async def test_colocated_engines_cannot_change(site: Site) -> None:
+    control = Control(plan_of(["placement={colocated: {}}", "cluster.gpus=2"]))
+    async with Server(site.reporter, control, token=TOKEN, port=0, host="127.0.0.1") as server:
+        status, text = await Site(site.reporter, server, site.session).put('{"engines": 1}')
+    assert status == 409
+    assert text == (
+        "engines cannot change while the job runs, since its placement is colocated and each engine shares its GPU "
+        "with a training rank: use placement.disaggregated"
+    )
+    assert control.engines == 2
 
 
 async def test_the_metrics_are_prometheus_text(site: Site) -> None:

@@ -17,8 +17,10 @@ from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.rollout.vllm_engine import VllmEngine
 from simplerl_trainer.weights import transport
 from simplerl_trainer.weights.buckets import Bucket, Parameter, make_buckets
+from simplerl_trainer.weights.handover import WINDOW
 from simplerl_trainer.weights.road import Broadcast, Receiver, Sender, SharedMemory
 from simplerl_trainer.weights.send import send
+from simplerl_trainer.weights.shared_memory import Writer
 
 VOCABULARY = 250  # of the model's 300 rows: a padded head
 SETUP = EngineSetup("", False, True, 300, 16, 512, 1.0, (1,), 0, vocabulary=VOCABULARY, verify_weights=True)
@@ -199,7 +201,27 @@ def test_the_check_of_values_finds_a_difference_in_any_parameter(
         assert wrong <= {name, "lm_head.weight"}
 
 
-def test_a_parameter_that_is_not_sent_is_named_and_the_engine_is_of_no_use_then(qwen2: Callable[..., Path]) -> None:
+def test_a_load_that_was_cut_short_draws_nothing_until_another_one_mends_it(
+    engine: VllmEngine, qwen2: Callable[..., Path], row: Row
+) -> None:
+    model = trained(qwen2, row, 40)
+    buckets = buckets_of(model, row)
+    for sent in range(WINDOW + 1):  # the senders end after so many buckets
+        senders, receivers = shared(f"cut{sent}", row)
+        for sender in senders:
+            assert isinstance(sender.local, SharedMemory)
+            writer = Writer(sender.local)
+            for flat in list(flats(model, row, buckets))[:sent]:
+                writer.write(flat)
+        with pytest.raises(TrainerFailure, match=f"did not write weight bucket {sent} within 1 s"):
+            engine.load([replace(r, timeout=1.0) for r in receivers], buckets, 40)
+        with pytest.raises(TrainerFailure, match="did not write weight bucket"):
+            engine.submit([Request(0, (5, 6), 0, 1.0, 4, False)])
+        sync(engine, model, row, shared("mended", row), 41)
+        assert greatest_difference(engine, model) < row.near
+
+
+def test_a_parameter_that_is_not_sent_is_named_and_the_engine_draws_nothing_then(qwen2: Callable[..., Path]) -> None:
     row = ROWS[0]
     model = trained(qwen2, row, 0)
     parameters = [Parameter(n, "float32", tuple(p.shape)) for n, p in model.named_parameters()]
@@ -209,8 +231,6 @@ def test_a_parameter_that_is_not_sent_is_named_and_the_engine_is_of_no_use_then(
     sentence = "the ranks do not send model.layers.1.self_attn.k_proj.weight, which the engine's model has"
     with pytest.raises(TrainerFailure, match=sentence):
         engine.load(shared("lost", row)[1], lost, 1)
-    with pytest.raises(TrainerFailure, match=sentence):
-        engine.finished(1.0)
     with pytest.raises(TrainerFailure, match=sentence):
         engine.submit([Request(0, (5, 6), 0, 1.0, 4, False)])
     engine.stop()

@@ -59,6 +59,17 @@ class FakeEngine:
     async def abort(self, ids: Sequence[int]) -> None:
         self.queue = [r for r in self.queue if r.id not in ids]
 
+    async def version(self) -> int:
+        await asyncio.sleep(60 if self.silent else 0)
+        self._alive()
+        return 3
+
+    async def sleep(self) -> None:
+        self._alive()
+
+    async def wake(self, tags: Sequence[str]) -> None:
+        self._alive()
+
 
 @dataclass
 class Method:
@@ -75,6 +86,7 @@ class Actor:
 
     def __init__(self, engine: FakeEngine) -> None:
         self.submit, self.finished, self.abort = Method(engine.submit), Method(engine.finished), Method(engine.abort)
+        self.version, self.sleep, self.wake = Method(engine.version), Method(engine.sleep), Method(engine.wake)
 
 
 def pool(engines: Sequence[FakeEngine], max_num_seqs: int = 4, stall_seconds: float = 5.0) -> Pool:
@@ -167,3 +179,63 @@ async def test_two_rollouts_at_once_are_refused() -> None:
         await anext(answers)
         with pytest.raises(RuntimeError, match="one rollout at a time"):
             await collect(the_pool, 1)
+
+
+ASKED = {
+    "idle": lambda p: p.check(),
+    "going to sleep": lambda p: p.sleep(),
+    "waking": lambda p: p.wake(["weights"]),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+async def test_an_engine_that_ends_outside_of_a_rollout_is_taken_out_and_named(
+    ask: Callable[[Pool], Awaitable[None]],
+) -> None:
+    engines = [FakeEngine(random.Random(n), lives_for=0 if n == 1 else None) for n in range(3)]
+    actors = {n: Actor(e) for n, e in enumerate(engines)}
+    lost: list[tuple[int, object, str]] = []
+    the_pool = Pool(actors, 4, 5.0, lambda *of: lost.append(of))
+    await ask(the_pool)
+    assert set(the_pool.engines) == {0, 2}
+    assert [(engine, actor) for engine, actor, _ in lost] == [(1, actors[1])]
+    assert "\n" not in lost[0][2]
+    assert (the_pool.lost, the_pool.changes) == (1, 1)
+    assert len(await collect(the_pool, 10)) == 10, "the others go on"
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+async def test_the_last_engine_that_ends_outside_of_a_rollout_ends_the_run(
+    ask: Callable[[Pool], Awaitable[None]],
+) -> None:
+    the_pool = pool([FakeEngine(random.Random(0), lives_for=0)])
+    with pytest.raises(TrainerFailure, match=r"no rollout engine is left: engine 0 ended last \(") as failure:
+        await ask(the_pool)
+    assert failure.value.reason is FailureReason.LOST_ENGINES
+    with pytest.raises(TrainerFailure, match="no rollout engine is left"):
+        await collect(the_pool, 1)
+
+
+async def test_an_engine_that_does_not_answer_in_time_is_taken_out() -> None:
+    the_pool = pool([FakeEngine(random.Random(0)), FakeEngine(random.Random(1), silent=True)], stall_seconds=0.2)
+    await the_pool.check()
+    assert set(the_pool.engines) == {0}
+
+
+async def test_engines_join_and_leave_between_rollouts() -> None:
+    engines = [FakeEngine(random.Random(n)) for n in range(3)]
+    the_pool = pool(engines[:2])
+    the_pool.join(7, Actor(engines[2]))
+    assert len(await collect(the_pool, 60)) == 60
+    assert all(e.drawn for e in engines)
+    the_pool.leave(0)
+    before = engines[0].drawn
+    assert len(await collect(the_pool, 20)) == 20
+    assert engines[0].drawn == before
+    assert (set(the_pool.engines), the_pool.changes, the_pool.lost) == ({1, 7}, 2, 0)
+    async with aclosing(the_pool.generate([request(0)])) as answers:
+        task = asyncio.ensure_future(anext(answers))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="engine 1 cannot leave during a rollout"):
+            the_pool.leave(1)
+        await task

@@ -10,6 +10,7 @@ from simplerl_api.failures import FailureReason
 from simplerl_api.progress import (
     Accuracy,
     CheckpointProgress,
+    EngineProgress,
     EvaluationProgress,
     FailureProgress,
     ModelProgress,
@@ -80,6 +81,17 @@ class Reporter:
     def versions(self, versions: Versions) -> None:
         """Versions of what trains."""
         self._update(versions=versions)
+
+    def engines(self, current: int, desired: int) -> None:
+        """How many rollout engines live, and how many are wanted."""
+        new = EngineProgress(current=current, desired=desired)
+        if new != self._document.engines:
+            self._update(engines=new)
+
+    def engines_desired(self, desired: int) -> None:
+        """How many rollout engines are wanted; to be seen once they have started."""
+        if self._document.engines is not None:
+            self.engines(self._document.engines.current, desired)
 
     def training(self, step: int) -> None:
         """Training begins, or goes on after `step`."""

@@ -1,4 +1,4 @@
-"""The driver's HTTP server: /progress and the page for holders of the token, /metrics for Prometheus."""
+"""The driver's HTTP server: /progress, /control and the page for holders of the token, /metrics for Prometheus."""
 
 import asyncio
 import base64
@@ -9,7 +9,9 @@ from typing import Self
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from simplerl_api import validation
 from simplerl_trainer.progress import metrics
+from simplerl_trainer.progress.control import Control, Refused
 from simplerl_trainer.progress.reporter import Reporter
 
 LONGEST_WAIT = 60.0
@@ -25,12 +27,13 @@ class Server:
     the server open, for runs on one's own machine.
     """
 
-    def __init__(self, reporter: Reporter, *, token: str | None, port: int, host: str) -> None:
-        self._reporter, self._token, self._host = reporter, token, host
+    def __init__(self, reporter: Reporter, control: Control, *, token: str | None, port: int, host: str) -> None:
+        self._reporter, self._control, self._token, self._host = reporter, control, token, host
         self.port = port
         self._read = asyncio.Event()
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/progress", self._progress)
+        app.router.add_put("/control", self._change)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/", self._page)
         app.router.add_get("/history", self._history)
@@ -76,6 +79,18 @@ class Server:
         if document.finished:
             self._read.set()
         return response
+
+    async def _change(self, request: web.Request) -> web.Response:
+        try:
+            asked = self._control.apply(await request.json())
+        except validation.InvalidJob as e:
+            raise web.HTTPBadRequest(text=f"{e}\n") from e
+        except Refused as e:
+            raise web.HTTPConflict(text=f"{e}\n") from e
+        except ValueError as e:  # neither JSON nor UTF-8
+            raise web.HTTPBadRequest(text='the body is not JSON: give an object such as {"engines": 2}\n') from e
+        self._reporter.engines_desired(self._control.engines)
+        return web.json_response(asked.document(), status=202)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=metrics.render(self._reporter), headers={"Content-Type": CONTENT_TYPE_LATEST})

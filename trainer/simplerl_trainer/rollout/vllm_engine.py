@@ -36,10 +36,11 @@ class VllmEngine:
 
     def __init__(self) -> None:
         self._commands: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._changed = threading.Condition()  # guards the five below
+        self._changed = threading.Condition()  # guards the six below
         self._open: dict[int, Request] = {}
         self._finished: list[Finished] = []
         self._error: BaseException | None = None
+        self._broken: TrainerFailure | None = None
         self._version = 0
         self._aborts = 0
         self._setup: EngineSetup | None = None
@@ -70,6 +71,8 @@ class VllmEngine:
         calls = [vllm_requests.to_vllm(r, self._setup.stop_token_ids) for r in requests]
         with self._changed:
             self._check_error()
+            if self._broken is not None:
+                raise self._broken
             ids = [r.id for r in requests]
             used = [i for i in ids if i in self._open]
             if used or len(set(ids)) < len(ids):
@@ -109,11 +112,13 @@ class VllmEngine:
         of parameters loaded.
 
         Raises TrainerFailure(WeightSyncFailed) where requests are open, a bucket does not come, or a parameter is not
-        loaded; the engine is of no use then.
+        loaded; the engine then draws nothing until another load succeeds.
         """
         self._refuse_open(f"load weights version {version}")
-        count: int = self._call(lambda: self._load(receivers, buckets, version))
-        return count
+        loaded: int | TrainerFailure = self._call(lambda: self._load(receivers, buckets, version))
+        if isinstance(loaded, TrainerFailure):
+            raise loaded
+        return loaded
 
     def version(self) -> int:
         """Version of the weights that it draws from; 0 is the model folder's."""
@@ -263,21 +268,32 @@ class VllmEngine:
             self._changed.notify_all()
         self._llm.abort_request([str(i) for i in known])
 
-    def _load(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int:
+    def _load(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int | TrainerFailure:
+        """A failure is returned: unlike that of another command it can be mended, by another load."""
+        try:
+            count = self._load_whole(receivers, buckets, version)
+        except TrainerFailure as failure:
+            with self._changed:
+                self._broken = failure
+            return failure
+        with self._changed:
+            self._broken = None
+            self._version = version
+        return count
+
+    def _load_whole(self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], version: int) -> int:
         assert self._setup is not None
-        loaded: list[int | TrainerFailure] = self._llm.collective_rpc(
+        loaded: list[int | str] = self._llm.collective_rpc(
             "load_from_ranks", args=(receivers, buckets, self._setup.verify_weights)
         )
-        for count in loaded:
-            if isinstance(count, TrainerFailure):
-                raise count
+        for why in loaded:
+            if isinstance(why, str):
+                raise TrainerFailure(FailureReason.WEIGHT_SYNC_FAILED, why)
         if not self._llm.reset_prefix_cache():
             raise TrainerFailure(
                 FailureReason.WEIGHT_SYNC_FAILED,
                 f"vLLM did not drop its prefix cache, which holds the weights before version {version}",
             )
-        with self._changed:
-            self._version = version
         return min(int(count) for count in loaded)
 
 

@@ -1,7 +1,7 @@
 """What vLLM's workers learn (vLLM's worker_extension_cls); called on all of them by collective_rpc.
 
-A worker may be a process of its own, from which vLLM passes on only the text of an error: failures with a reason are
-therefore returned, not raised.
+A worker may be a process of its own, and vLLM takes an error of one, even one that it returns, for the end of the
+engine: a failure of a load, which another load can mend, is therefore returned as its sentence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,17 +36,17 @@ class WorkerExtension:
 
     def load_from_ranks(
         self, receivers: Sequence[Receiver], buckets: Sequence[Bucket], check_values: bool
-    ) -> int | TrainerFailure:
+    ) -> int | str:
         """Loads every parameter from the ranks by one layerwise reload; returns their number.
 
         Each worker has a road of its own among `receivers`, and keeps its piece of what comes. `check_values` compares
-        checksums of what came with what the model then computes with. Returns TrainerFailure(WeightSyncFailed) where a
-        parameter is missing, unknown, not loaded or different.
+        checksums of what came with what the model then computes with. Returns why where a parameter is missing,
+        unknown, not loaded or different.
         """
         try:
             return self._load_along(receivers[self.rank], buckets, check_values)
         except TrainerFailure as failure:
-            return failure
+            return failure.message
 
     def _load_along(self, receiver: Receiver, buckets: Sequence[Bucket], check_values: bool) -> int:
         model = self.model_runner.get_model()
@@ -56,16 +56,23 @@ class WorkerExtension:
         came: dict[str, verify.Arrived] = {}
         dtype = self.model_runner.model_config.dtype
 
+        broken: list[TrainerFailure] = []
+
         def tensors() -> Iterator[tuple[str, torch.Tensor]]:
-            for parameter, tensor in receive(receiver, buckets, self.device):
-                if check_values:
-                    came[parameter.name] = verify.arrived(tensor, held.get(parameter.name), dtype)
-                yield parameter.name, tensor
-                if parameter.name == fused.EMBEDDING and tied:
-                    # On CPU the head multiplies with a packed copy, which stays stale unless it is loaded too.
-                    yield fused.HEAD, tensor
+            try:
+                for parameter, tensor in receive(receiver, buckets, self.device):
+                    if check_values:
+                        came[parameter.name] = verify.arrived(tensor, held.get(parameter.name), dtype)
+                    yield parameter.name, tensor
+                    if parameter.name == fused.EMBEDDING and tied:
+                        # On CPU the head multiplies with a packed copy, which stays stale unless it is loaded too.
+                        yield fused.HEAD, tensor
+            except TrainerFailure as failure:
+                broken.append(failure)  # raised below: a reload that vLLM does not end itself could not be made again
 
         not_loaded = {name for name, _ in model.named_parameters()} - self._reload_recorded(model, tensors())
+        if broken:
+            raise broken[0]
         if not_loaded:
             raise _failed(f"vLLM did not load {_listed(not_loaded)}")
         different = verify.differences(model, came) if check_values else set()

@@ -1,0 +1,42 @@
+"""What is asked of a run while it trains, by `PUT /control`."""
+
+from typing import Any
+
+from simplerl_api import validation
+from simplerl_api.plan import PlacementKind, Plan
+from simplerl_api.progress import ControlRequest
+
+
+class Refused(ValueError):
+    """A request that this run cannot follow; says why in one sentence."""
+
+
+class Control:
+    """The newest wishes; a new attempt begins with the plan's."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.engines = plan.engines
+        """How many engines are wanted; looked at with every weight sync."""
+
+    def apply(self, document: Any) -> ControlRequest:
+        """Takes up a request's document.
+
+        Raises InvalidJob where it is no request, Refused where the run cannot follow it; nothing is taken up then.
+        """
+        request = validation.parse_control(document)
+        if request.engines is not None:
+            self._check_engines(request.engines)
+            self.engines = request.engines
+        return request
+
+    def _check_engines(self, engines: int) -> None:
+        if self._plan.placement is PlacementKind.COLOCATED:
+            raise Refused(
+                "engines cannot change while the job runs, since its placement is colocated and each engine shares its "
+                "GPU with a training rank: use placement.disaggregated"
+            )
+        if engines > self._plan.engines:
+            raise Refused(
+                f"engines is {engines}, more than the {self._plan.engines} of the plan: use 1 to {self._plan.engines}"
+            )

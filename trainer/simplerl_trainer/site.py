@@ -1,0 +1,136 @@
+"""The site of a run: its reserved nodes, and what each of them must have before a process starts there."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.plan import Slot
+from simplerl_api.run import Run
+from simplerl_trainer import answers, hub, mps, placement
+from simplerl_trainer.actors import NodeActor
+from simplerl_trainer.models import folder as model_folder
+
+PLACEMENT_SECONDS = 600.0
+NODE_SECONDS = 300.0
+DOWNLOAD_SECONDS = 7200.0
+"""For a model's weights on their way from a hub to a node: 140 GB at 20 MB/s."""
+INITIAL_MODEL = "initial-model"
+"""Folder of the toy model in the run's folder: later attempts start from the very same weights."""
+
+
+@dataclass(slots=True)
+class Site:
+    """The reserved nodes, with the model's folder on each."""
+
+    run: Run
+    group: Any
+    nodes: list[Any]
+    """A NodeActor for each node of the plan."""
+    model_folders: list[str]
+    """The model's folder on each node."""
+    local_model: Path
+    """The model's folder on the driver's node."""
+    commit: str | None = None
+    """The commit of a model from a hub."""
+    environments: list[Mapping[str, str]] = field(default_factory=list)
+    """For each node, what makes its processes clients of its CUDA MPS; nothing where there is none."""
+    without_mps: str | None = None
+    """Why engines that share a GPU take turns on it, where they do."""
+    _furnishing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def share_gpus(self) -> None:
+        """Starts CUDA MPS where engines share a GPU."""
+        self.environments = await self._mps(self.nodes)
+
+    async def furnish(self, slot: Slot) -> None:
+        """Brings to the slot's node, where it has been replaced, what it lacks: its NodeActor, the model's folder and
+        CUDA MPS."""
+        async with self._furnishing:
+            node, name = slot.node, f"node {slot.node}"
+            found = await answers.outcomes(NODE_SECONDS, {name: self.nodes[node].address.remote()})
+            if not answers.ended(found[name]):
+                return
+            options = placement.options([slot], self.group, self.run.spec.cluster.cpu_only)
+            actor = ray.remote(NodeActor).options(**node_options(options)).remote()
+            # the first call waits until the node is there
+            await ask("coming in the place of a lost node", {name: actor.address.remote()}, PLACEMENT_SECONDS)
+            if self.run.spec.model.tiny is not None:
+                files = ray.put(await asyncio.to_thread(model_folder.pack, self.local_model))
+                (folder,) = await ask("writing the model's folder", {name: actor.unpack.remote(files)})
+                self.model_folders[node] = folder
+            elif self.commit is not None:
+                (self.model_folders[node],) = await _download(self.run, [actor], self.commit)
+            (self.environments[node],) = await self._mps([actor])
+            self.nodes[node] = actor
+
+    async def _mps(self, nodes: Sequence[Any]) -> list[Mapping[str, str]]:
+        if not mps.wanted(self.run.plan, self.run.spec.cluster.cpu_only):
+            return [{} for _ in nodes]
+        answered = await ask("starting CUDA MPS", {f"node {n}": a.start_mps.remote() for n, a in enumerate(nodes)})
+        self.without_mps = next((a for a in answered if isinstance(a, str)), self.without_mps)
+        return [{} if isinstance(a, str) else a for a in answered]
+
+
+async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Site:
+    """Reserves the plan's nodes and brings the model's folder to them; `commit` is that of a model from a hub.
+
+    Raises TrainerFailure: PlacementTimeout, or InvalidInput where the model cannot be used.
+    """
+    plan, cpu_only = run.plan, run.spec.cluster.cpu_only
+    group = await placement.reserve(plan, cpu_only, PLACEMENT_SECONDS, one_machine)
+    first_slots = {s.node: s for s in reversed(plan.slots())}
+    actor = ray.remote(NodeActor)
+    nodes = [
+        actor.options(**node_options(placement.options([first_slots[n]], group, cpu_only))).remote()
+        for n in range(plan.nodes)
+    ]
+    if run.spec.model.hub is not None:
+        assert commit is not None, "a hub's revision is resolved before nodes are reserved"
+        folders = await _download(run, nodes, commit)
+        local = await asyncio.to_thread(hub.model_folder, run.spec.model.hub, commit, "model.hub", weights=False)
+        return Site(run, group, nodes, folders, local, commit)
+    if run.spec.model.path is not None:
+        return Site(run, group, nodes, [run.spec.model.path] * plan.nodes, Path(run.spec.model.path))
+    assert run.spec.model.tiny is not None
+    kept = Path(run.output) / INITIAL_MODEL
+    if kept.exists():
+        files = await asyncio.to_thread(model_folder.pack, kept)
+    else:
+        (files,) = await ask("building the toy model", {"node 0": nodes[0].build_tiny.remote(run.spec.model.tiny)})
+        await asyncio.to_thread(model_folder.unpack, files, kept)
+    packed = ray.put(files)
+    folders = await ask(
+        "writing the model's folder", {f"node {n}": a.unpack.remote(packed) for n, a in enumerate(nodes)}
+    )
+    return Site(run, group, nodes, folders, kept)
+
+
+def node_options(options: dict[str, Any]) -> dict[str, Any]:
+    """A node's own actor downloads: what the driver's environment says of the hub holds for it too."""
+    variables = options["runtime_env"]["env_vars"] | hub.environment(os.environ)
+    return {**options, "runtime_env": {"env_vars": variables}}
+
+
+async def ask(doing: str, calls: Mapping[str, Any], seconds: float = NODE_SECONDS) -> list[Any]:
+    """The answers of nodes, in order; raises TrainerFailure(InternalError) where one ends."""
+    try:
+        return await answers.within(seconds, doing, calls, FailureReason.INTERNAL)
+    except ray.exceptions.RayError as e:
+        raise TrainerFailure(FailureReason.INTERNAL, f"{next(iter(calls))} failed while {doing}: {e}") from e
+
+
+async def _download(run: Run, nodes: Sequence[Any], commit: str) -> list[str]:
+    """The model's folder on each node. Where nodes share a cache the first one fills it for all."""
+    calls = {f"node {n}": node for n, node in enumerate(nodes)}
+    waves = [dict([c]) for c in calls.items()] if run.spec.model.cache_claim_name else [calls]
+    folders: list[str] = []
+    for wave in waves:
+        downloads = {name: node.download.remote(run.spec.model.hub, commit) for name, node in wave.items()}
+        folders += await ask("downloading the model", downloads, DOWNLOAD_SECONDS)
+    return folders
