@@ -23,7 +23,9 @@ class TensorBoard:
         from tensorboardX import SummaryWriter  # protobuf and numpy: only where it is used
 
         folder = Path(self._run.output) / FOLDER
-        self._writer = SummaryWriter(str(folder), purge_step=self._steps_done + 1 if self._steps_done else None)
+        # a run that starts anew evaluates its start again, as step 0
+        again = self._steps_done + 1 if self._steps_done else 0
+        self._writer = SummaryWriter(str(folder), purge_step=again if folder.exists() else None)
         if self._steps_done == 0:
             spec = yaml12.dump(self._run.spec.document())
             self._writer.add_text("spec", "".join(f"    {line}\n" for line in spec.splitlines()), 0)
