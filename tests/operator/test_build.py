@@ -56,6 +56,12 @@ FROM_A_HUB = job(
     ],
     cluster={"gpus": 3, "gpusPerNode": 1, "cpuOnly": True, "env": [{"name": "HF_ENDPOINT", "value": "http://mirror"}]},
 )
+OWN = [
+    {"name": "HF_HUB_OFFLINE", "value": "1"},
+    {"name": "RAY_USAGE_STATS_ENABLED", "value": "1"},
+    {"name": "A", "value": "1"},
+    {"name": "A", "value": "2"},
+]
 MANIFESTS: dict[str, tuple[Callable[[Job], dict[str, Any]], Job]] = {
     "ray-cluster-tiny": (ray_cluster.ray_cluster, job()),
     "ray-cluster-two-nodes-of-eight-gpus": (ray_cluster.ray_cluster, EIGHT_GPUS),
@@ -140,13 +146,17 @@ def test_what_a_secret_holds_is_a_variable_of_the_containers_that_need_it() -> N
     assert [code in c["volumeMounts"] for c in (head, worker)] == [True, False]
 
 
-def test_a_jobs_own_variables_win() -> None:
+def test_a_jobs_own_variables_win_and_each_name_stands_once() -> None:
     own = job(
         model={"hub": {"name": "a/b"}},
-        cluster={"gpus": 3, "gpusPerNode": 1, "env": [{"name": "HF_HUB_OFFLINE", "value": "1"}]},
+        cluster={"gpus": 3, "gpusPerNode": 1, "env": OWN},
     )
     for _, container in containers(ray_cluster.ray_cluster(own)):
-        assert [e["value"] for e in container["env"] if e["name"] == "HF_HUB_OFFLINE"] == ["0", "1"]  # the last counts
+        names = [e["name"] for e in container["env"]]
+        assert len(names) == len(set(names))
+        assert {e["name"]: e["value"] for e in container["env"]} == {
+            "HOME": "/tmp/home", "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "1", "A": "2"
+        }  # fmt: skip
 
 
 def test_a_token_is_the_jobs_own_and_the_same_each_time() -> None:

@@ -118,16 +118,7 @@ def _container(
         "name": name,
         "image": job.plan.image,
         "imagePullPolicy": "IfNotPresent",
-        "env": [
-            {"name": "HOME", "value": "/tmp/home"},
-            {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"},
-            *_hub(job.spec),
-            *(
-                {"name": variable, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}}
-                for variable, ref in secrets.items()
-            ),
-            *({"name": variable.name, "value": variable.value} for variable in job.spec.cluster.env),
-        ],
+        "env": _environment(job.spec, secrets),
         "resources": {kind: amounts for kind, amounts in given.items() if amounts},
         "securityContext": {
             "runAsNonRoot": True,
@@ -142,8 +133,23 @@ def _container(
     }
 
 
+def _environment(spec: Spec, secrets: Mapping[str, SecretKeyRef]) -> list[dict[str, Any]]:
+    """The container's variables; the job's own (cluster.env) take the place of ours, since a name may stand once."""
+    ours: list[dict[str, Any]] = [
+        {"name": "HOME", "value": "/tmp/home"},
+        {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"},
+        *_hub(spec),
+        *(
+            {"name": variable, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}}
+            for variable, ref in secrets.items()
+        ),
+    ]
+    own = {variable.name: {"name": variable.name, "value": variable.value} for variable in spec.cluster.env}
+    return [variable for variable in ours if variable["name"] not in own] + list(own.values())
+
+
 def _hub(spec: Spec) -> list[dict[str, str]]:
-    """Variables for what comes from a hub; the job's own (cluster.env), which come later, win."""
+    """Variables for what comes from a hub."""
     found = []
     if credentials.uses_hub(spec):
         found.append({"name": "HF_HUB_OFFLINE", "value": "0"})  # the CPU image keeps off the network
