@@ -69,7 +69,7 @@ def job(algorithm: str, steps: int, model: Path, train: Path) -> dict[str, Any]:
         "spec": {
             "model": {"path": str(model.resolve())},
             "data": {"train": {"file": str(train.resolve())}, "promptTemplate": "chat", "maxPromptTokens": 256},
-            "rewards": [{"name": "math", "math": {"correct": 1.0, "wrong": 0.0}}],
+            "rewards": [{"name": "parity", "python": {"file": str(Path(__file__).with_name("parity.py").resolve())}}],
             "algorithm": {algorithm: {}, "kl": {"coefficient": kl}},
             "rollout": {
                 "enginesPerGpu": 4,

@@ -136,6 +136,14 @@ def test_a_step_does_not_depend_on_packing_or_stage(
     assert found["policy_loss"] == pytest.approx(expected["policy_loss"], abs=RELATIVE[precision] / 10)
 
 
+@pytest.mark.parametrize("name", ["ppo", "grpo", "rloo", "reinforcePlusPlus"])
+def test_every_algorithm_takes_a_step(name: str, setup: RankSetup, trajectories: Sequence[Trajectory]) -> None:
+    algorithm = Algorithm.model_validate({name: {}, "loss": {"entropyCoefficient": 0.01}, "kl": {"coefficient": 0.1}})
+    found = step(replace(setup, algorithm=algorithm), trajectories, 1_000)
+    assert 0 < found["actor_grad_norm"] < float("inf")
+    assert ("critic_grad_norm" in found) is (name == "ppo")
+
+
 def test_packed_log_probabilities_are_those_of_single_rows_in_float32(
     setup: RankSetup, single_rows: Sequence[Trajectory]
 ) -> None:

@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+import ray
 
 from simplerl_trainer import mps
+from simplerl_trainer.actors import NodeActor
 
 CONTROL = """#!/bin/sh
 if [ "$1" = -d ]; then {start}; fi
@@ -41,13 +43,31 @@ def test_a_daemon_has_folders_of_its_own_and_ends_with_stop(said: Path) -> None:
     other.stop()
 
 
-def test_a_daemon_ends_when_the_process_that_started_it_is_killed(said: Path) -> None:
-    program = "import os; from simplerl_trainer import mps; d = mps.Daemon(); os.kill(os.getpid(), 9)"
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == -9
+def told(said: Path) -> str:
+    """What the stand-in was told, once it was."""
     bound = time.monotonic() + 20
     while not said.exists() and time.monotonic() < bound:
         time.sleep(0.05)
-    assert said.read_text(encoding="utf-8").startswith("quit -t 5 in /tmp/simplerl-mps-")
+    return said.read_text(encoding="utf-8")
+
+
+def test_a_daemon_ends_when_the_process_that_started_it_is_killed(said: Path) -> None:
+    program = "import os; from simplerl_trainer import mps; d = mps.Daemon(); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == -9
+    assert told(said).startswith("quit -t 5 in /tmp/simplerl-mps-")
+
+
+def test_a_daemon_ends_with_rays_actor_whose_children_ray_kills(said: Path) -> None:
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
+    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    try:
+        node = ray.remote(NodeActor).remote()
+        environment = ray.get(node.start_mps.remote(), timeout=60)
+        assert environment.keys() == {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"}
+        assert not said.exists()
+    finally:
+        ray.shutdown()
+    assert told(said) == f"quit -t 5 in {environment['CUDA_MPS_PIPE_DIRECTORY']}\n"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from simplerl_api.plan import Plan
 
 CONTROL = "nvidia-cuda-mps-control"
 _START_SECONDS, _STOP_SECONDS = 30, 20
-# When its input closes, because of stop() or because the process that holds it has ended in any way, the shell ends
-# the daemon; without `-t` it would wait for clients that are stuck.
-_WATCH = f"cat >/dev/null; echo 'quit -t 5' | {CONTROL}"
+# When its input closes, because of stop() or because the process that holds it has ended in any way, a shell ends the
+# daemon and removes its folders; without `-t` it would wait for clients that are stuck. It runs in the background of
+# another, which ends at once: Ray kills the children of an actor with it, but not those that are no longer its own.
+_WATCH = f"exec 3<&0; (cat <&3 >/dev/null; echo 'quit -t 5' | {CONTROL}; rm -rf \"$1\") &"
 
 
 class Unavailable(RuntimeError):
@@ -49,24 +51,29 @@ class Daemon:
         except Unavailable:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
-        self._shell = subprocess.Popen(
-            ["sh", "-c", _WATCH],
+        watch = subprocess.Popen(
+            ["sh", "-c", _WATCH, "sh", str(self._folder)],
             env={**os.environ, **self.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ray ends the process group of an actor at once
+            start_new_session=True,
         )
+        assert watch.stdin is not None
+        self._life = watch.stdin
+        watch.wait(timeout=_START_SECONDS)
 
     def stop(self) -> None:
-        """Ends the daemon and removes its folders; those who still use the GPU through it lose it."""
-        assert self._shell.stdin is not None
-        self._shell.stdin.close()
-        try:
-            self._shell.wait(timeout=_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._shell.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Ends the daemon and removes its folders; those who still use the GPU through it lose it.
+
+        Raises RuntimeError where it does not end in time.
+        """
+        self._life.close()
+        bound = time.monotonic() + _STOP_SECONDS
+        while self._folder.exists():
+            if time.monotonic() > bound:
+                raise RuntimeError(f"{CONTROL} of {self._folder} did not end within {_STOP_SECONDS} s")
+            time.sleep(0.02)
 
     def _start(self) -> None:
         said = self._folder / "start.txt"

@@ -1,0 +1,41 @@
+"""The benchmarks' own parts, without a GPU."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks import step
+
+from simplerl_api import validation
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "grpo"])
+def test_the_job_is_valid_and_has_the_size_that_is_said(algorithm: str, tmp_path: Path) -> None:
+    document = step.job(algorithm, 4, tmp_path / "model", tmp_path / "questions.jsonl")
+    assert validation.faults(document) == []
+    spec = validation.parse(document).spec
+    assert spec.rollout.samples_per_step == 1024
+    assert spec.algorithm.kl.coefficient == (0.01 if algorithm == "ppo" else 0)
+
+
+def test_the_table_leaves_the_first_step_out_of_the_mean() -> None:
+    rows = [
+        {
+            "step": n,
+            "samples_per_second": rate,
+            "tokens_per_second": 10 * rate,
+            "seconds": {"rollout": s, "total": 2 * s},
+        }
+        for n, rate, s in ((1, 1.0, 9.0), (2, 10.0, 2.0), (3, 20.0, 4.0))
+    ]
+    assert step.table(rows).splitlines() == [
+        "| step | rollout | total | samples/s | tokens/s |",
+        "| --- | --- | --- | --- | --- |",
+        "| 1 | 9.00 | 18.00 | 1.0 | 10 |",
+        "| 2 | 2.00 | 4.00 | 10.0 | 100 |",
+        "| 3 | 4.00 | 8.00 | 20.0 | 200 |",
+        "| mean of 2 | 3.00 | 6.00 | 15.0 | 150 |",
+    ]
+
+
+def test_a_run_that_did_no_step_says_so(tmp_path: Path) -> None:
+    assert step.table(step.rows(tmp_path)) == "no step was done"
