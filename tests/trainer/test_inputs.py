@@ -67,6 +67,26 @@ def attempt(made: Run) -> tuple[inputs.Inputs, list[dict[str, Any]]]:
     return found, [json.loads(line) for line in log.lines]
 
 
+def test_the_ids_that_end_a_response_and_those_that_may_be_drawn(folder: Path, model: Path) -> None:
+    found, _ = attempt(run(folder, model, "rollout.sampling.stop=['=', '1']"))
+    fast = make_tokenizer()
+    assert found.stop_token_ids == sorted(fast.token_to_id(text) for text in (EOS, "=", "1"))
+    assert found.vocabulary == fast.get_vocab_size() == tiny_shape.SHAPE["vocab_size"]
+    config = json.loads((model / "config.json").read_text()) | {"vocab_size": 1000}  # a padded head
+    (model / "config.json").write_text(json.dumps(config))
+    found, _ = attempt(run(folder, model, "rollout.sampling.stop=['=', '1']"))
+    assert found.vocabulary == fast.get_vocab_size()
+
+
+def test_a_model_that_cannot_be_dealt_out_is_refused(folder: Path, model: Path) -> None:
+    config = json.loads((model / "config.json").read_text()) | {"num_attention_heads": 3, "num_key_value_heads": 3}
+    (model / "config.json").write_text(json.dumps(config))
+    made = run(folder, model, "cluster.gpus=2", "cluster.gpusPerNode=2", "rollout.tensorParallelSize=2",
+               "placement={colocated: {}}")  # fmt: skip
+    with pytest.raises(TrainerFailure, match="tensorParallelSize is 2, over which the 3 attention heads of"):
+        attempt(made)
+
+
 def test_levels_lengths_and_held_out_questions_are_dropped_and_counted(folder: Path, model: Path) -> None:
     found, lines = attempt(run(folder, model, "data.levels={min: 3, max: 5}", "data.maxPromptTokens=8"))
     assert [p.question for p in found.prompts] == ["4 + 1", "5 + 1", "9 + 1", "10 + 1"]

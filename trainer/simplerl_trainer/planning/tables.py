@@ -40,7 +40,7 @@ def _sizes(report: Report) -> Table:
         ("placement", plan["placement"]),
         ("nodes", f"{plan['nodes']}, of {plan['gpusPerNode']} {'slot' if plan['gpusPerNode'] == 1 else 'slots'} each"),
         ("ranks", f"{plan['ranks']}, ZeRO stage {plan['zeroStage']}, {plan['precision']}"),
-        ("engines", str(plan["engines"])),
+        ("engines", f"{plan['engines']}{_over(plan['tensorParallelSize'])}"),
         (
             "optimizer steps",
             f"{steps['perStep']} a step of {steps['samplesPerStep']} samples, {steps['inAll']} in all",
@@ -50,6 +50,10 @@ def _sizes(report: Report) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def _over(gpus: int) -> str:
+    return "" if gpus == 1 else f", each over {gpus} slots"
 
 
 def _slots(report: Report) -> Table:

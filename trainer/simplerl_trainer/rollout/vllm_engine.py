@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import cuda, faults, kv_cache, shared_names, vllm_requests
+from simplerl_trainer.rollout import cuda, faults, kv_cache, shared_names, vllm_requests, worker_faults
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.road import Receiver
@@ -210,28 +210,28 @@ class VllmEngine:
         import vllm
 
         max_num_seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
-        self._llm = vllm.LLMEngine.from_engine_args(
-            vllm.EngineArgs(
-                model=setup.model_folder,
-                skip_tokenizer_init=True,
-                tensor_parallel_size=setup.tensor_parallel_size,
-                distributed_executor_backend="mp" if setup.tensor_parallel_size > 1 else None,
-                dtype="bfloat16" if setup.bf16 else "float32",
-                seed=setup.seed,
-                max_model_len=setup.max_model_len,
-                max_num_seqs=max_num_seqs,
-                max_num_batched_tokens=setup.max_num_batched_tokens,
-                enforce_eager=setup.cpu_only,
-                kv_cache_memory_bytes=kv_cache.budget(setup),
-                generation_config="vllm",  # the model folder's generation_config must not reach the sampling
-                logprobs_mode="processed_logprobs",
-                # a response's rounding depends on how much of its prompt is in the cache, and so on the past
-                enable_prefix_caching=not setup.deterministic,
-                worker_extension_cls=_EXTENSION,
-                disable_log_stats=True,
-                **({} if setup.cpu_only else cuda.arguments(max_num_seqs)),
-            )
+        arguments = vllm.EngineArgs(
+            model=setup.model_folder,
+            skip_tokenizer_init=True,
+            tensor_parallel_size=setup.tensor_parallel_size,
+            distributed_executor_backend="mp" if setup.tensor_parallel_size > 1 else None,
+            dtype="bfloat16" if setup.bf16 else "float32",
+            seed=setup.seed,
+            max_model_len=setup.max_model_len,
+            max_num_seqs=max_num_seqs,
+            max_num_batched_tokens=setup.max_num_batched_tokens,
+            enforce_eager=setup.cpu_only,
+            kv_cache_memory_bytes=kv_cache.budget(setup),
+            generation_config="vllm",  # the model folder's generation_config must not reach the sampling
+            logprobs_mode="processed_logprobs",
+            # a response's rounding depends on how much of its prompt is in the cache, and so on the past
+            enable_prefix_caching=not setup.deterministic,
+            worker_extension_cls=_EXTENSION,
+            disable_log_stats=True,
+            **({} if setup.cpu_only else cuda.arguments(max_num_seqs)),
         )
+        with worker_faults.named():
+            self._llm = vllm.LLMEngine.from_engine_args(arguments)
         if not setup.cpu_only:
             cuda.check_runner(self._llm)
         if setup.tensor_parallel_size > 1:

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import fused, shards, shared_names, verify
+from simplerl_trainer.rollout import fused, shards, shared_names, verify, worker_faults
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.receive import receive
 from simplerl_trainer.weights.road import Receiver
+
+worker_faults.keep()  # vLLM imports this module before a worker takes its device or its model
 
 
 class WorkerExtension:
