@@ -218,7 +218,7 @@ def _trained(name: str, count: int, spec: Spec, plan: Plan, width: int) -> list[
 def _gradients(trained: Sequence[tuple[str, int]], plan: Plan, width: int) -> list[MemoryPart]:
     """Sums of gradients in float32, and what they pass through: a bucket under ZeRO, a flat copy under stage 0.
 
-    Under stage 3 those of all models stay; under the others they last from a model's first backward pass to its step.
+    Those of actor and critic exist at once, since they take their step together or not at all.
     """
     sizes = {}
     for name, count in trained:
@@ -230,10 +230,7 @@ def _gradients(trained: Sequence[tuple[str, int]], plan: Plan, width: int) -> li
                 sizes[name] = 4 * count + states + bucket
             case ZeroStage.GRADIENTS | ZeroStage.PARAMETERS:
                 sizes[name] = states + bucket
-    if plan.zero_stage is ZeroStage.PARAMETERS:
-        return [_part(Phase.TRAINING, f"{name}: gradients", size) for name, size in sizes.items()]
-    greatest = max(sizes, key=lambda name: sizes[name])
-    return [_part(Phase.TRAINING, f"{greatest}: gradients", sizes[greatest])]
+    return [_part(Phase.TRAINING, f"{name}: gradients", size) for name, size in sizes.items()]
 
 
 def _shards(plan: Plan) -> int:

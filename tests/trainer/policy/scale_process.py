@@ -14,8 +14,11 @@ from typing import Any
 import torch
 from rank_process import TRAINING, Process
 
+from simplerl_api.failures import TrainerFailure
 from simplerl_api.memory import MemoryEstimate, MemoryPart, Phase
+from simplerl_api.spec.algorithm import Algorithm, Grpo
 from simplerl_api.spec.training import Offload, Precision
+from simplerl_trainer.policy import model
 from simplerl_trainer.policy.protocol import JudgeSetup, MemoryNeeds, RankWork, Trajectory
 from simplerl_trainer.policy.rank import Rank
 from simplerl_trainer.policy.step_plan import make_step_plan
@@ -104,6 +107,19 @@ class Scale(Process):
         rank.annotate(replace(self.work(), batches=[[[by_id[i] for i in p] for p in b[self.rank]] for b in plan]))
         return rank.update(0, 0).metrics
 
+    def lost(self, algorithm: Algorithm) -> str:
+        """What a rank says where ZeRO-3 gathers the whole body as one, which gives zero gradients without an error."""
+        layers, model.layer_classes = model.layer_classes, lambda _: ["Qwen2Model"]
+        record, torch.Tensor.record_stream = torch.Tensor.record_stream, lambda *_: None  # which CUDA alone accepts
+        try:
+            rank = self.start(MODEL, 3, algorithm, precision=Precision.BF16)
+            rank.annotate(self.work())
+            return f"it went on: {rank.update(0, 0).metrics['actor_grad_norm']}"
+        except TrainerFailure as e:
+            return e.message
+        finally:
+            model.layer_classes, torch.Tensor.record_stream = layers, record
+
     def _mapped(self, work: RankWork, change: Any) -> RankWork:
         return replace(work, batches=[[[change(t) for t in pack] for pack in batch] for batch in work.batches])
 
@@ -127,6 +143,8 @@ class Scale(Process):
         for stage in (0, 3):
             found[f"judged {stage}"] = self.judged(stage)
         found["judged 3 moving"] = self.judged(3, moving=True)
+        found["lost ppo"] = self.lost(Algorithm())
+        found["lost grpo"] = self.lost(Algorithm(grpo=Grpo()))
         found["accumulated"] = {n: self.accumulated(n) for n in (1, 3)}
         return found
 

@@ -145,6 +145,14 @@ def test_every_sample_is_judged_once_and_alike_on_any_stage(found: list[Found]) 
             assert i == 3 or scores[0] == pytest.approx(b[i][0], abs=1e-5)
 
 
+@pytest.mark.parametrize("case", ["lost ppo", "lost grpo"])
+def test_a_leaf_that_loses_gradients_ends_the_run(found: list[Found], case: str) -> None:
+    for rank in found:
+        assert rank[case] == (
+            "the policy's gradient is 0 in optimizer batch 0 though its samples have advantages: gradients are lost"
+        )
+
+
 def test_the_number_of_micro_batches_changes_no_gradient(found: list[Found]) -> None:  # TRL#6024 (2): mis-scaled
     plain = found[0]["steps 3 FP32"]["metrics"][1]
     for metrics in found[0]["accumulated"].values():

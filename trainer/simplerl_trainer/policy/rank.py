@@ -20,6 +20,7 @@ from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.policy import group, liger, model, saved, weights
 from simplerl_trainer.policy.annotate import annotate
+from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.faults import named
 from simplerl_trainer.policy.judges import judge
 from simplerl_trainer.policy.offload import Offloaded
@@ -117,6 +118,12 @@ class Rank:
                 FailureReason.INTERNAL,
                 f"the critic's gradient is 0 though its loss is {losses['value_loss']:g}: gradients are lost",
             )
+        if self._fresh and "actor" in learning and steps["actor"].norm == 0 and self._must_move(made):
+            raise TrainerFailure(
+                FailureReason.INTERNAL,
+                f"the policy's gradient is 0 in optimizer batch {batch} though its samples have advantages: gradients "
+                "are lost",
+            )
         if not self._fresh:
             maxima.pop("ratio_first_deviation", None)
         self._fresh = False
@@ -124,6 +131,12 @@ class Rank:
         for name, (_, rate) in learning.items():
             metrics |= {f"{name}_learning_rate": rate, f"{name}_grad_norm": steps[name].norm}
         return Update(metrics, skipped=not all(s.applied for s in steps.values()))
+
+    def _must_move(self, made: Sequence[Experience]) -> bool:
+        """Whether some token of any rank has a gradient while the ratio is 1: one that was not certain and has an
+        advantage that counts. Collective."""
+        moving = any(bool((e.weights * e.advantages * e.observed.logprobs).any()) for e in made)
+        return group.maxima({"moving": float(moving)}, self._device)["moving"] > 0
 
     def _rate(self, optimizer: Optimizer, warmup: int) -> float:
         """The learning rate of an optimizer that begins after `warmup` steps of the job."""
