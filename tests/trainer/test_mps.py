@@ -44,11 +44,13 @@ def test_a_daemon_has_folders_of_its_own_and_ends_with_stop(said: Path) -> None:
 
 
 def told(said: Path) -> str:
-    """What the stand-in was told, once it was."""
+    """The line that the stand-in was told, once it was."""
     bound = time.monotonic() + 20
-    while not said.exists() and time.monotonic() < bound:
+    text = ""
+    while not text.endswith("\n") and time.monotonic() < bound:
         time.sleep(0.05)
-    return said.read_text(encoding="utf-8")
+        text = said.read_text(encoding="utf-8") if said.exists() else ""
+    return text
 
 
 def test_a_daemon_ends_when_the_process_that_started_it_is_killed(said: Path) -> None:
