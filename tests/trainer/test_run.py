@@ -243,9 +243,9 @@ def test_a_run_whose_only_engine_is_killed_goes_on_with_another(tmp_path: Path) 
     output = tmp_path / "tiny"
     ahead = ["rollout.overlap=OneStep", "algorithm.dynamicSampling.maxRounds=1", "model.tiny.warmupAccuracy=0.1"]
     with running.started(output, [*SMALL, FEWER_QUESTIONS, *ahead, "training.steps=60"]) as run:
-        running.eventually(lambda: len(running.metrics(output)) >= 2, run)
+        running.eventually(lambda: len(running.metrics(output)) >= 2, run, seconds=600)
         running.part(run, "EngineActor").kill()
-        assert run.wait(timeout=300) == 0, running.said(output).read_text(encoding="utf-8")
+        assert run.wait(timeout=600) == 0, running.said(output).read_text(encoding="utf-8")
     lines = running.metrics(output)
     assert [line["step"] for line in lines] == list(range(1, 61)), "each step exactly once"
     assert (lines[0]["engines_lost"], lines[-1]["engines_lost"], lines[-1]["engines"]) == (0, 1, 1)

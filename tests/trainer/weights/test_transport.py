@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer import ports
 from simplerl_trainer.weights import handover, shared_memory, transport
 from simplerl_trainer.weights.buckets import Bucket, Parameter, make_buckets
 from simplerl_trainer.weights.receive import receive
@@ -88,6 +89,13 @@ def test_a_broadcast_reaches_all_first_engines_and_its_group_is_formed_once(grou
     assert formed[0] == formed[1] == formed[2]
 
 
+def test_a_group_on_other_roads_takes_the_place_of_the_one_before(group: Broadcast) -> None:
+    for road in (group, replace(group, port=ports.hold())):
+        road = replace(road, world_size=2)
+        exchange(Sender(road, None), [replace(road, rank=1)], 0)
+        assert {(k.port, k.rank) for k in transport._groups} == {(road.port, 0), (road.port, 1)}
+
+
 def test_a_first_engine_passes_buckets_on(group: Broadcast, road: SharedMemory) -> None:
     group = replace(group, world_size=2)
     first = replace(group, rank=1, forward=road)
@@ -103,6 +111,13 @@ def test_a_rank_sends_along_both_roads(group: Broadcast, road: SharedMemory) -> 
 def test_a_rank_without_roads_still_gathers_every_bucket() -> None:
     gathered = iter(list(flats(make_buckets(PARAMETERS), tensors())))
     send(Sender(None, None), gathered)
+    assert list(gathered) == []
+
+
+def test_a_rank_whose_road_fails_gathers_the_rest_since_the_others_gather_with_it(road: SharedMemory) -> None:
+    gathered = iter(list(flats(make_buckets(PARAMETERS, limit=1), tensors())))
+    with pytest.raises(TrainerFailure, match="engine 0 did not read weight bucket 0 within 0 s"):
+        send(Sender(None, replace(road, timeout=0.1)), gathered)
     assert list(gathered) == []
 
 

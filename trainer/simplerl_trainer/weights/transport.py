@@ -1,7 +1,7 @@
 """Broadcast groups: rank 0 and the first engine of each slot without a rank.
 
 A group stands beside torch's default group, so that a rank keeps its own and an engine vLLM's. It is formed at the
-first sync and kept; one that failed is dropped.
+first sync and kept until another is formed; one that failed is dropped.
 """
 
 import socket
@@ -48,6 +48,7 @@ def broadcast(road: Broadcast, flat: torch.Tensor, number: int) -> None:
     doing = "form the group"
     try:
         if key not in _groups:
+            _leave_others(road.port)
             _groups[key] = _form(road)
         doing = f"pass weight bucket {number}"
         data = flat.view(-1).view(torch.uint8)  # gloo knows fewer types than torch
@@ -65,6 +66,12 @@ def broadcast(road: Broadcast, flat: torch.Tensor, number: int) -> None:
 def leave() -> None:
     """Ends all groups of this process."""
     _groups.clear()
+
+
+def _leave_others(port: int) -> None:
+    """Ends the groups of earlier roads: each laying of roads has a port of its own."""
+    for key in [k for k in _groups if k.port != port]:
+        _groups.pop(key, None)
 
 
 def _form(road: Broadcast) -> _Group:
