@@ -72,6 +72,8 @@ class Engines:
             except (TrainerFailure, RayError, RuntimeError) as error:
                 self.why = f"engine {engine} did not start again ({answers.first_line(error)})"
                 self._log.warning("an engine did not start", engine=engine, why=answers.first_line(error))
+            else:
+                self._log.info("an engine is ready to join", engine=engine)
         return found
 
     async def wait(self, seconds: float) -> Mapping[int, Any]:
