@@ -205,6 +205,20 @@ WRONG = [
         {"warmupSteps": 1000000},
         "training.critic.warmupSteps must be less than training.steps",
     ),
+    (
+        "drawing ahead on GPUs that train",
+        "spec",
+        documents.spec(placement={"colocated": {}}, rollout={"promptsPerStep": 64, "overlap": "OneStep"}),
+        "rollout.overlap OneStep needs placement.disaggregated: colocated engines sleep while their GPUs train",
+    ),
+    (
+        "variance among one",
+        "spec",
+        documents.spec(
+            algorithm={"dynamicSampling": {"maxRounds": 2}}, rollout={"promptsPerStep": 512, "samplesPerPrompt": 1}
+        ),
+        "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2: one sample has no variance",
+    ),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
 ]
 

@@ -101,6 +101,7 @@ async def collect(of: Pool, count: int) -> list[Finished]:
     return [f async for f in of.generate([request(n) for n in range(count)])]
 
 
+# Fault 23: TRL#3098, ms-swift#7219: completions that belong to other prompts, or are alike on all engines.
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -181,6 +182,7 @@ async def test_two_rollouts_at_once_are_refused() -> None:
             await collect(the_pool, 1)
 
 
+# Fault 37: SkyRL#1691, TRL#5766: an engine's death hangs the run.
 ASKED = {
     "idle": lambda p: p.check(),
     "going to sleep": lambda p: p.sleep(),
