@@ -36,6 +36,7 @@ def hub_tokens(spec: Spec) -> Iterator[tuple[str, SecretKeyRef]]:
         f"evaluation.datasets[{i}].hub": dataset.hub
         for i, dataset in enumerate(spec.evaluation.datasets if spec.evaluation else [])
     }
+    hubs |= {f"rewards[{i}].model.hub": r.model.hub for i, r in enumerate(spec.rewards) if r.model}
     for field, hub in hubs.items():
         if hub and hub.token_secret_ref:
             yield f"{field}.tokenSecretRef", hub.token_secret_ref
@@ -44,7 +45,8 @@ def hub_tokens(spec: Spec) -> Iterator[tuple[str, SecretKeyRef]]:
 def uses_hub(spec: Spec) -> bool:
     """Whether anything comes from a hub."""
     datasets = [spec.data.train, *(spec.evaluation.datasets if spec.evaluation else [])]
-    return spec.model.hub is not None or any(d.hub is not None for d in datasets)
+    models = [spec.model, *(r.model for r in spec.rewards if r.model)]
+    return any(source.hub is not None for source in [*models, *datasets])
 
 
 def values(spec: Spec, environment: Mapping[str, str]) -> list[str]:

@@ -30,6 +30,13 @@ SPECS: dict[str, tuple[Spec, dict[str, dict[str, str]], bool]] = {
         {"HF_TOKEN": HUB},
         True,
     ),
+    "a private reward model": (
+        spec(
+            rewards=[{"name": "a", "math": {}}, {"name": "b", "model": {"hub": {"name": "a/b", "tokenSecretRef": HUB}}}]
+        ),
+        {"HF_TOKEN": HUB},
+        True,
+    ),
     "a service's token": (
         spec(
             rewards=[

@@ -149,13 +149,17 @@ class NodeActor:
         tiny.build(path, model)
         return folder.pack(path)
 
-    def download(self, model: "HubModel", commit: str) -> str:
+    def download(self, model: "HubModel", commit: str, field: str) -> str:
         """Brings a model of a hub to this node; returns its folder."""
         from simplerl_trainer import hub
-        from simplerl_trainer.models import families
+        from simplerl_trainer.models import families, judges
 
-        folder = hub.model_folder(model, commit, "model.hub", weights=True)
-        families.read(folder)  # raises a sentence where something is missing
+        folder = hub.model_folder(model, commit, field, weights=True)
+        # either raises a sentence where something is missing
+        if field == "model.hub":
+            families.read(folder)
+        else:
+            judges.read(folder, field)
         return str(folder)
 
     def unpack(self, files: dict[str, bytes]) -> str:

@@ -152,7 +152,7 @@ async def start(
     engines = {e: new_engine(e) for e in homes}
     port = await _port(ranks)
     stall = float(spec.recovery.stall_timeout_seconds)
-    needs = await asyncio.to_thread(_memory, run, site.local_model)
+    needs = await asyncio.to_thread(_memory, run, site.local_model, site.local_judges)
     setups = [
         _rank_setup(run, s, site, vocabulary, needs, addresses[slots[0].node], port, stall)
         for s in slots
@@ -249,7 +249,9 @@ def _rank_setup(
         decoupled=run.spec.rollout.overlap is Overlap.ONE_STEP,
         vocabulary=vocabulary,
         judges=tuple(
-            JudgeSetup(r.name, r.model.path, f"rewards[{i}].model.path", r.weight, r.model.failed)
+            JudgeSetup(
+                r.name, site.judge_folders[slot.node][i], f"rewards[{i}].model.{r.model.tag}", r.weight, r.model.failed
+            )
             for i, r in enumerate(run.spec.rewards)
             if r.model
         ),
@@ -258,14 +260,10 @@ def _rank_setup(
     )
 
 
-def _memory(run: Run, folder: Path) -> MemoryNeeds:
-    """What the estimate says of a GPU with a rank and engines."""
+def _memory(run: Run, folder: Path, judge_folders: Mapping[int, Path]) -> MemoryNeeds:
+    """What the estimate says of a GPU with a rank and engines; the folders are those on the driver's node."""
     shape = families.shape(folder)
-    models = [
-        judges.read(Path(r.model.path), f"rewards[{i}].model.path").shape
-        for i, r in enumerate(run.spec.rewards)
-        if r.model
-    ]
+    models = [judges.read(path, f"rewards[{i}].model", weights=False).shape for i, path in judge_folders.items()]
     plain, checkpointed = (estimate(shape, run.spec, run.plan, models, gradient_checkpointing=c) for c in (False, True))
     return MemoryNeeds(plain, checkpointed, run.spec.rollout.gpu_memory_utilization)
 

@@ -61,6 +61,7 @@ def commits(run: Run, before: Mapping[str, Fingerprint]) -> dict[str, str]:
     Raises TrainerFailure naming a repository that cannot be used (hub.resolve).
     """
     hubs = {MODEL: run.spec.model.hub} | {field: dataset.hub for field, dataset in _datasets(run).items()}
+    hubs |= {judge(i): r.model.hub for i, r in enumerate(run.spec.rewards) if r.model}
     commits = {}
     for field, found in hubs.items():
         if found is None:
@@ -116,6 +117,27 @@ def model_before_placement(run: Run, commits: Mapping[str, str]) -> Path | None:
     return None if model.path is None else Path(model.path)
 
 
+def judge(index: int) -> str:
+    """The path of a reward model in the spec."""
+    return f"rewards[{index}].model"
+
+
+def judge_folders(run: Run, commits: Mapping[str, str]) -> dict[int, Path]:
+    """The folder of each reward model on the driver's node, by its place among the rewards: whole, or without its
+    weights where it comes from a hub.
+
+    Raises TrainerFailure naming a repository that cannot be used (hub.resolve).
+    """
+    found = {}
+    for i, reward in enumerate(run.spec.rewards):
+        if reward.model is not None and reward.model.hub is not None:
+            field = f"{judge(i)}.hub"
+            found[i] = hub.model_folder(reward.model.hub, commits[judge(i)], field, weights=False)
+        elif reward.model is not None:
+            found[i] = Path(reward.model.path or "")
+    return found
+
+
 def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     """Makes prompts of all questions; says in the log what was left out.
 
@@ -163,8 +185,10 @@ def compare(
     for i, reward in enumerate(run.spec.rewards):
         if reward.python is not None:
             now[f"rewards[{i}].python"] = fingerprints.of_file(python.code_file(reward.python, i))
-        if reward.model is not None:
-            now[f"rewards[{i}].model"] = fingerprints.of_folder(Path(reward.model.path))
+        if reward.model is not None and (found := reward.model.hub) is not None:
+            now[judge(i)] = {"source": fingerprints.source(found), "commit": commits[judge(i)]}
+        elif reward.model is not None:
+            now[judge(i)] = fingerprints.of_folder(Path(reward.model.path or ""))
     if not before:
         fingerprints.write(Path(run.output), now)
         log.info("inputs", **{field: " ".join(known.values()) for field, known in now.items()})

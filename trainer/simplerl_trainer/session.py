@@ -318,16 +318,17 @@ async def open_session(
     # all that can be wrong with rewards, data and model is said before GPUs are taken
     reporter.activity("inputs")
     await rewards.check(run.spec.rewards)
-    readers = await asyncio.to_thread(reward_texts.open_readers, run.spec.rewards)
     before = fingerprints.read(Path(run.output))
     commits = await asyncio.to_thread(inputs.commits, run, before)
+    judge_folders = await asyncio.to_thread(inputs.judge_folders, run, commits)
+    readers = await asyncio.to_thread(reward_texts.open_readers, run.spec.rewards, judge_folders)
     asked = await asyncio.to_thread(inputs.read_questions, run, commits, log)
     folder = await asyncio.to_thread(inputs.model_before_placement, run, commits)
     made = await asyncio.to_thread(inputs.make_inputs, run, asked, folder, log) if folder else None
     _connect(run, address)
     try:
         reporter.activity("placement")
-        site = await reserve(run, one_machine=address is None, commit=commits.get(inputs.MODEL))
+        site = await reserve(run, address is None, commits, judge_folders)
         made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
         await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
@@ -380,6 +381,7 @@ def _connect(run: Run, address: str | None) -> None:
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     gpus = 0 if run.spec.cluster.cpu_only else None
     ray.init(
+        address="local",  # without it Ray joins any cluster that it finds on this machine
         num_cpus=max(run.plan.gpus, os.cpu_count() or 1) if run.spec.cluster.cpu_only else None,
         num_gpus=gpus,
         include_dashboard=False,

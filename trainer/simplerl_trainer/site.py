@@ -12,6 +12,7 @@ import ray
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.plan import Slot
 from simplerl_api.run import Run
+from simplerl_api.spec.hub import HubModel
 from simplerl_trainer import answers, hub, mps, placement
 from simplerl_trainer.actors import NodeActor
 from simplerl_trainer.models import folder as model_folder
@@ -38,6 +39,11 @@ class Site:
     """The model's folder on the driver's node."""
     commit: str | None = None
     """The commit of a model from a hub."""
+    local_judges: Mapping[int, Path] = field(default_factory=dict)
+    """The folders of the reward models on the driver's node, by their place among the rewards."""
+    judge_folders: Sequence[Mapping[int, str]] = ()
+    """For each node, the folders of the reward models by their place among the rewards. Only ranks run them, and a node
+    with ranks is never replaced."""
     environments: list[Mapping[str, str]] = field(default_factory=list)
     """For each node, what makes its processes clients of its CUDA MPS; nothing where there is none."""
     without_mps: str | None = None
@@ -65,7 +71,9 @@ class Site:
                 (folder,) = await ask("writing the model's folder", {name: actor.unpack.remote(files)})
                 self.model_folders[node] = folder
             elif self.commit is not None:
-                (self.model_folders[node],) = await _download(self.run, [actor], self.commit)
+                (self.model_folders[node],) = await _download(
+                    self.run, [actor], self.run.spec.model.hub, self.commit, "model.hub"
+                )
             (self.environments[node],) = await self._mps([actor])
             self.nodes[node] = actor
 
@@ -77,11 +85,29 @@ class Site:
         return [{} if isinstance(a, str) else a for a in answered]
 
 
-async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Site:
-    """Reserves the plan's nodes and brings the model's folder to them; `commit` is that of a model from a hub.
+async def reserve(
+    run: Run, one_machine: bool, commits: Mapping[str, str] = {}, local_judges: Mapping[int, Path] = {}
+) -> Site:
+    """Reserves the plan's nodes and brings the models' folders to them; `commits` are those of models from a hub, by
+    their path in the spec.
 
-    Raises TrainerFailure: PlacementTimeout, or InvalidInput where the model cannot be used.
+    Raises TrainerFailure: PlacementTimeout, or InvalidInput where a model cannot be used.
     """
+    site = await _reserve(run, one_machine, commits.get("model"))
+    folders: list[dict[int, str]] = [{} for _ in site.nodes]
+    for i, reward in enumerate(run.spec.rewards):
+        if reward.model is not None:
+            found = [reward.model.path] * len(site.nodes)
+            if reward.model.hub is not None:
+                field = f"rewards[{i}].model"
+                found = await _download(run, site.nodes, reward.model.hub, commits[field], f"{field}.hub")
+            for node, folder in zip(folders, found, strict=True):
+                node[i] = folder
+    site.local_judges, site.judge_folders = local_judges, folders
+    return site
+
+
+async def _reserve(run: Run, one_machine: bool, commit: str | None) -> Site:
     plan, cpu_only = run.plan, run.spec.cluster.cpu_only
     group = await placement.reserve(plan, cpu_only, PLACEMENT_SECONDS, one_machine)
     first_slots = {s.node: s for s in reversed(plan.slots())}
@@ -92,7 +118,7 @@ async def reserve(run: Run, one_machine: bool, commit: str | None = None) -> Sit
     ]
     if run.spec.model.hub is not None:
         assert commit is not None, "a hub's revision is resolved before nodes are reserved"
-        folders = await _download(run, nodes, commit)
+        folders = await _download(run, nodes, run.spec.model.hub, commit, "model.hub")
         local = await asyncio.to_thread(hub.model_folder, run.spec.model.hub, commit, "model.hub", weights=False)
         return Site(run, group, nodes, folders, local, commit)
     if run.spec.model.path is not None:
@@ -125,12 +151,12 @@ async def ask(doing: str, calls: Mapping[str, Any], seconds: float = NODE_SECOND
         raise TrainerFailure(FailureReason.INTERNAL, f"{next(iter(calls))} failed while {doing}: {e}") from e
 
 
-async def _download(run: Run, nodes: Sequence[Any], commit: str) -> list[str]:
-    """The model's folder on each node. Where nodes share a cache the first one fills it for all."""
+async def _download(run: Run, nodes: Sequence[Any], model: HubModel | None, commit: str, field: str) -> list[str]:
+    """A model's folder on each node. Where nodes share a cache the first one fills it for all."""
     calls = {f"node {n}": node for n, node in enumerate(nodes)}
     waves = [dict([c]) for c in calls.items()] if run.spec.model.cache_claim_name else [calls]
     folders: list[str] = []
     for wave in waves:
-        downloads = {name: node.download.remote(run.spec.model.hub, commit) for name, node in wave.items()}
-        folders += await ask("downloading the model", downloads, DOWNLOAD_SECONDS)
+        downloads = {name: node.download.remote(model, commit, field) for name, node in wave.items()}
+        folders += await ask(f"downloading {field}", downloads, DOWNLOAD_SECONDS)
     return folders

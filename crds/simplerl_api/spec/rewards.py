@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from simplerl_api.spec.hub import HubModel
 from simplerl_api.spec.reference import ConfigMapKeyRef, SecretKeyRef
 from simplerl_api.struct import Path, Struct, Text, Union
 
@@ -89,9 +90,10 @@ class TaskReward(Struct):
 TEMPLATE_RULE = "template has no {response} in it: add it, or leave the template out for the chat template"
 
 
-class ModelReward(Struct):
+class ModelReward(Union):
     """A reward model: a sequence classifier of one label, run by the training ranks, frozen and shared out as the
-    reference model is. It scores the samples of training steps, not those of evaluations.
+    reference model is: exactly one of hub, path. It scores the samples of training steps, not those of evaluations.
+    Families: Qwen2, Qwen2.5, Qwen3, Llama.
 
     A response that it cannot score (its text is longer than the model reads, or the score is not a finite number) gets
     the score `failed` and is counted.
@@ -101,9 +103,13 @@ class ModelReward(Struct):
         ("!has(self.template) || self.template.contains('{response}')", TEMPLATE_RULE),
     )
 
-    path: Path
+    members = ("hub", "path")
+
+    hub: HubModel | None = None
+    """A sequence classifier of a Hugging Face hub."""
+    path: Path | None = None
     """A Hugging Face folder (config.json, safetensors, tokenizer) at this path in every container: mount it with
-    `cluster.volumes`. Qwen2, Qwen2.5, Qwen3 or Llama ForSequenceClassification with one label."""
+    `cluster.volumes`."""
     template: Annotated[str, Field(min_length=1, max_length=8192)] | None = None
     """The text that it reads, with {response} and, where wanted, {question} in it. Absent: its chat template for the
     question as the user's message and the response as the assistant's."""

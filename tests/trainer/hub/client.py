@@ -46,7 +46,7 @@ def node(model: HubModel) -> Any:
     options = site.node_options({"num_cpus": 0, "runtime_env": {"env_vars": {"HF_HUB_OFFLINE": "1"}}})
     actor = ray.remote(NodeActor).options(**options).remote()
     try:
-        calls = {"node 0": actor.download.remote(model, commit)}
+        calls = {"node 0": actor.download.remote(model, commit, "model.hub")}
         (folder,) = asyncio.run(answers.within(120, "downloading the model", calls, FailureReason.INTERNAL))
         return {"files": sorted(os.listdir(folder)), "variables": options["runtime_env"]["env_vars"]}
     finally:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from tests.trainer import running
 from tests.trainer.hub.server import TOKEN, serving
+from transformers import LlamaConfig, LlamaForSequenceClassification
 
 from simplerl_api.spec.model import TinyModel
-from simplerl_trainer.models import folder, tiny
+from simplerl_trainer.models import folder, tiny, tiny_shape
+from simplerl_trainer.models.arithmetic_tokenizer import save_tokenizer
 
 ROWS = [{"question": f"Calculate {a} + {b} + 1 + 2.", "answer": a + b + 3} for a in range(6) for b in range(6)]
 SETTINGS = [
@@ -19,6 +21,7 @@ SETTINGS = [
     "rollout={promptsPerStep: 8, samplesPerPrompt: 8, sampling: {maxNewTokens: 8}}",
     "training.trainBatchSize=64",
     "training.steps=1",
+    "rewards[1]={name: style, weight: 0.5, model: {hub: {name: org/judge}, template: '{question}{response}'}}",
 ]
 
 
@@ -29,13 +32,23 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
     return folder.pack(path)
 
 
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
+    path = tmp_path_factory.mktemp("hub") / "judge"
+    config = LlamaConfig(**tiny_shape.SHAPE, num_labels=1, pad_token_id=0)
+    LlamaForSequenceClassification(config).save_pretrained(path)
+    save_tokenizer(path)
+    return folder.pack(path)
+
+
 @pytest.mark.long
 def test_a_run_with_a_private_model_and_its_later_attempt(
-    tmp_path: Path, model: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, model: Mapping[str, bytes], judge: Mapping[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "run"
     with serving() as hub:
         repository = hub.add("model", "org/tiny", model, private=True)
+        hub.add("model", "org/judge", judge, private=True)
         hub.add("dataset", "org/sums", {"train.jsonl": "".join(json.dumps(r) + "\n" for r in ROWS).encode()})
         variables = {
             "HF_ENDPOINT": hub.url,
@@ -51,7 +64,11 @@ def test_a_run_with_a_private_model_and_its_later_attempt(
         assert json.loads((output / "inputs.json").read_text())["model"] == {
             "source": "hub org/tiny main", "commit": first
         }  # fmt: skip
-        assert [len(hub.downloads(".safetensors")), running.metrics(output)[0]["step"]] == [1, 1]
+        assert len(hub.downloads(".safetensors")) == 2
+        (step,) = running.metrics(output)
+        assert step["reward_style"] != 0
+        assert step["scoring_failures_style"] == 0
+        assert step["reward"] == pytest.approx(step["reward_sum"] + 0.5 * step["reward_style"])
 
         repository.commit({**model, "config.json": b"{}"})  # the main branch moves on, to a model that is none
         hub.asked.clear()

@@ -92,7 +92,7 @@ def reward(folder: Path, template: str | None = None) -> Reward:
 
 def test_a_reader_knows_how_long_its_model_reads(tmp_path: Path) -> None:
     folder = write(tmp_path / "m")
-    (reader,) = texts.open_readers([Reward.model_validate({"name": "m", "math": {}}), reward(folder)])
+    (reader,) = texts.open_readers([Reward.model_validate({"name": "m", "math": {}}), reward(folder)], {1: folder})
     assert (reader.longest, reader.template) == (32, None)
 
 
@@ -116,7 +116,7 @@ REFUSED = {
 def test_what_is_no_reward_model_is_refused(config: dict[str, object], sentence: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "m", **config)
     with pytest.raises(TrainerFailure) as caught:
-        texts.open_readers([reward(folder)])
+        texts.open_readers([reward(folder)], {0: folder})
     assert caught.value.reason is FailureReason.INVALID_INPUT
     assert caught.value.message.startswith(f"rewards[0].model.path is {folder}, {sentence}")
 
@@ -133,21 +133,21 @@ def test_a_folder_that_is_not_whole_is_refused(missing: str, sentence: str, tmp_
     folder = write(tmp_path / "m")
     (folder / missing).unlink()
     with pytest.raises(TrainerFailure) as caught:
-        texts.open_readers([reward(folder)])
+        texts.open_readers([reward(folder)], {0: folder})
     assert sentence in caught.value.message
     assert "rewards[0].model.path" in caught.value.message
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainerFailure, match=r"rewards\[0\]\.model\.path is /nowhere, which does not exist"):
-        texts.open_readers([reward(Path("/nowhere"))])
+        texts.open_readers([reward(Path("/nowhere"))], {0: Path("/nowhere")})
 
 
 def test_a_model_without_a_chat_template_needs_a_template(tmp_path: Path) -> None:
     folder = write(tmp_path / "m", chat=None)
     with pytest.raises(TrainerFailure, match=r"has no chat template: set rewards\[0\]\.model\.template to a text"):
-        texts.open_readers([reward(folder)])
-    assert len(texts.open_readers([reward(folder, "{response}")])) == 1
+        texts.open_readers([reward(folder)], {0: folder})
+    assert len(texts.open_readers([reward(folder, "{response}")], {0: folder})) == 1
 
 
 MATH = {"name": "m", "math": {}}

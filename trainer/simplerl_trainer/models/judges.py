@@ -25,8 +25,9 @@ class JudgeFolder:
     """Longest text that it reads, in tokens."""
 
 
-def read(folder: Path, field: str) -> JudgeFolder:
-    """The facts of a reward model's folder, which the spec's `field` names.
+def read(folder: Path, field: str, *, weights: bool = True) -> JudgeFolder:
+    """The facts of a reward model's folder, which the spec's `field` names; `weights` says whether its weights must be
+    there.
 
     Raises TrainerFailure(INVALID_INPUT): not a folder, files missing, another family, no sequence classifier, more
     labels than one.
@@ -47,7 +48,7 @@ def read(folder: Path, field: str) -> JudgeFolder:
     labels = len(config["id2label"]) if "id2label" in config else config.get("num_labels", 2)
     if labels != 1:
         raise _invalid(f"{field} is {folder}, which has {labels} labels: give a reward model with one")
-    for name in ("tokenizer.json", "*.safetensors"):
+    for name in ("tokenizer.json", *(["*.safetensors"] if weights else [])):
         if not any(folder.glob(name)):
             raise _invalid(f"{field} is {folder}, which has no {name}: give a whole Hugging Face folder")
     try:

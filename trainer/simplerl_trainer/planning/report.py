@@ -93,9 +93,14 @@ def _reward_models(spec: Spec) -> tuple[list[ModelShape], list[str]]:
     """The shapes of the reward models that are on this machine, and a sentence for each that is not."""
     shapes, elsewhere = [], []
     for i, reward in enumerate(spec.rewards):
-        if reward.model is not None:
+        if reward.model is not None and reward.model.hub is not None:
+            elsewhere.append(
+                f"a reward model's memory is not estimated: rewards[{i}].model.hub is {reward.model.hub.name}, which "
+                "is on a hub"
+            )
+        elif reward.model is not None:
             try:
-                shapes.append(judges.read(Path(reward.model.path), f"rewards[{i}].model.path").shape)
+                shapes.append(judges.read(Path(reward.model.path or ""), f"rewards[{i}].model.path").shape)
             except TrainerFailure as e:
                 elsewhere.append(f"a reward model's memory is not estimated: {e}")
     return shapes, elsewhere

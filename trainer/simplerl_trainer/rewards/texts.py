@@ -36,8 +36,8 @@ class JudgeReader:
         return [ids if len(ids) <= self.longest else () for ids in encoded]
 
 
-def open_readers(rewards: Sequence[Reward]) -> list[JudgeReader]:
-    """A reader for each reward model, in their order.
+def open_readers(rewards: Sequence[Reward], folders: Mapping[int, Path]) -> list[JudgeReader]:
+    """A reader for each reward model, in their order; `folders` holds each one's folder on this machine by its place.
 
     Raises TrainerFailure(INVALID_INPUT) naming the folder that cannot be used, or that lacks a chat template.
     """
@@ -45,8 +45,8 @@ def open_readers(rewards: Sequence[Reward]) -> list[JudgeReader]:
     for i, reward in enumerate(rewards):
         if reward.model is None:
             continue
-        field, folder = f"rewards[{i}].model.path", Path(reward.model.path)
-        longest = judges.read(folder, field).longest
+        field, folder = f"rewards[{i}].model.{reward.model.tag}", folders[i]
+        longest = judges.read(folder, field, weights=reward.model.hub is None).longest
         tokenizer = Tokenizer(folder)
         if reward.model.template is None and not tokenizer.has_chat_template:
             raise TrainerFailure(
