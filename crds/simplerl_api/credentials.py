@@ -44,9 +44,9 @@ def hub_tokens(spec: Spec) -> Iterator[tuple[str, SecretKeyRef]]:
 
 def uses_hub(spec: Spec) -> bool:
     """Whether anything comes from a hub."""
-    datasets = [spec.data.train, *(spec.evaluation.datasets if spec.evaluation else [])]
-    models = [spec.model, *(r.model for r in spec.rewards if r.model)]
-    return any(source.hub is not None for source in [*models, *datasets])
+    hubs = [spec.model.hub, spec.data.train.hub, *(r.model.hub for r in spec.rewards if r.model)]
+    hubs += [d.hub for d in spec.evaluation.datasets] if spec.evaluation else []
+    return any(hub is not None for hub in hubs)
 
 
 def values(spec: Spec, environment: Mapping[str, str]) -> list[str]:
