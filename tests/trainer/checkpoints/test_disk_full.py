@@ -34,7 +34,7 @@ class Weights:
 def save(root: Path, model: Path, step: int) -> store.Checkpoint:
     folder = store.begin(root, step, 1)
     weights = {"actor": Weights(nn.Module()), "critic": Weights(nn.Module())}
-    files = saved.save(folder, weights, 0, 1, saved.Position(step, Precision.FP32), str(model), lambda t: t)  # type: ignore[arg-type]
+    files = saved.save(folder, weights, 0, 1, Precision.FP32, str(model), lambda t: t)  # type: ignore[arg-type]
     return store.finish(folder, step, files, {"step": step})
 
 

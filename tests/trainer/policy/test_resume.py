@@ -53,7 +53,7 @@ def found(folder: Path) -> dict[int, Found]:
                 subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             )
     try:
-        outputs = [p.communicate(timeout=300)[0] for p in processes]
+        outputs = [p.communicate(timeout=600)[0] for p in processes]
     finally:
         for p in processes:
             p.kill()
@@ -98,6 +98,25 @@ def test_a_run_goes_on_with_its_states_on_the_host(found: dict[int, Found], rank
         found[ranks][f"{other} 1 -> 3 on the host"]["updates"], found[other]["saved 1"]["updates"], strict=True
     ):
         assert close(a, b)
+
+
+@pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        pytest.param("GRPO", ["actor", "model", "ranks.json"], id="without a critic"),
+        pytest.param(
+            "warm-up", ["actor", "critic", "model", "ranks.json"], id="in which only the critic has learnt yet"
+        ),
+    ],
+)
+def test_a_run_goes_on(found: dict[int, Found], ranks: int, folder: Path, kind: str, parts: list[str]) -> None:
+    plain, resumed = found[3 - ranks][f"saved {kind}"], found[ranks][f"{3 - ranks} 1 -> 3 {kind}"]
+    for a, b in zip(resumed["updates"], plain["updates"], strict=True):
+        assert close(a, b)
+        assert ("critic_grad_norm" in a) == ("critic" in parts)
+        assert a["actor_learning_rate"] > 0
+    assert sorted(p.name for p in (folder / f"saved-{ranks}-1-{kind}").iterdir()) == parts
 
 
 def states(folder: Path) -> dict[str, torch.Tensor]:

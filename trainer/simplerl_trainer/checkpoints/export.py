@@ -7,7 +7,7 @@ from simplerl_api.spec.training import Precision
 from simplerl_trainer.checkpoints import shards, store
 from simplerl_trainer.checkpoints.manifest import Incomplete
 from simplerl_trainer.policy import weights
-from simplerl_trainer.policy.saved import MODEL, POSITION
+from simplerl_trainer.policy.saved import MODEL, STATE
 
 CHECKPOINTS = "checkpoints"
 
@@ -23,9 +23,9 @@ def export(run: Path, output: Path, step: int | None = None) -> store.Checkpoint
     """
     checkpoint = find(run, step)
     try:
-        position = json.loads((checkpoint.folder / POSITION).read_text(encoding="utf-8"))
+        state = json.loads((checkpoint.folder / STATE).read_text(encoding="utf-8"))
         masters = shards.Saved(checkpoint.folder / "actor")
-        weights.assemble(masters, Precision(position["precision"]), checkpoint.folder / MODEL, output, {})
+        weights.assemble(masters, Precision(state["precision"]), checkpoint.folder / MODEL, output, {})
     except (ValueError, KeyError, TypeError, Incomplete) as e:
         raise NoCheckpoint(f"{checkpoint.folder} cannot be exported: {e}") from e
     return checkpoint

@@ -183,8 +183,8 @@ class Rank:
                 held.leave()
 
     def save(self, folder: str) -> dict[str, File]:
-        """Writes this rank's part of masters and moments, and from rank 0 the schedules' position and the model's
-        configuration and tokenizer; returns the files, relative to `folder`. Waits for no other rank.
+        """Writes this rank's part of masters and moments, and from rank 0 the model's configuration and tokenizer;
+        returns the files, relative to `folder`. Waits for no other rank.
 
         Raises TrainerFailure(CHECKPOINT_FAILED) where a file cannot be written.
         """
@@ -195,7 +195,7 @@ class Rank:
                 self._trained(),
                 setup.rank,
                 setup.world_size,
-                saved.Position(self._optimizer_steps, setup.precision),
+                setup.precision,
                 setup.model_folder if setup.rank == 0 else None,
                 self._at_hand,
             )
@@ -206,7 +206,7 @@ class Rank:
         Raises TrainerFailure(CHECKPOINT_FAILED) where it is of another model or cannot be read.
         """
         with self._named("the loading of a checkpoint"):
-            self._optimizer_steps = saved.load(Path(folder), self._trained()).optimizer_steps
+            saved.load(Path(folder), self._trained())
 
     def export(self, folder: str, notes: Mapping[str, str]) -> None:
         """Writes the actor as a plain Hugging Face folder, from rank 0; `notes` are texts that go with it by their

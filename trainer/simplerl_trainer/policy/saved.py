@@ -2,12 +2,11 @@
 
 actor/, critic/   masters and moments (simplerl_trainer.checkpoints.shards)
 model/            configuration and tokenizer of the policy, for an export without a group of ranks
-ranks.json        the schedules' position
+ranks.json        steps that AdamW has taken, and the weights' precision
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from simplerl_api.failures import FailureReason, TrainerFailure
@@ -18,17 +17,7 @@ from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.policy.trained import AtHand, Trained
 from simplerl_trainer.policy.weights import dtype_name, whole_shape
 
-MODEL, POSITION = "model", "ranks.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where the ranks stand."""
-
-    optimizer_steps: int
-    """Of the whole job, skipped ones included: the learning rates' position."""
-    precision: Precision
-    """Of the weights that the exported model has."""
+MODEL, STATE = "model", "ranks.json"
 
 
 def save(
@@ -36,13 +25,14 @@ def save(
     trained: Mapping[str, Trained],
     rank: int,
     ranks: int,
-    position: Position,
+    precision: Precision,
     model_folder: str | None,
     at_hand: AtHand,
 ) -> dict[str, File]:
     """Writes one rank's part below `folder`, which is there; returns its files once they are on disk.
 
-    `model_folder` is given to one rank, which writes what stands once. Raises TrainerFailure(CheckpointFailed).
+    `precision` is that of the weights; `model_folder` is given to one rank, which writes what stands once. Raises
+    TrainerFailure(CheckpointFailed).
     """
     with writing(f"rank {rank} could not write checkpoint {folder}", folder):
         paths = [
@@ -52,11 +42,10 @@ def save(
         ]
         if model_folder is not None:
             (folder / MODEL).mkdir()
-            paths += hugging_face.copy_rest(Path(model_folder), folder / MODEL, dtype_name(position.precision))
-            paths.append(folder / POSITION)
+            paths += hugging_face.copy_rest(Path(model_folder), folder / MODEL, dtype_name(precision))
+            paths.append(folder / STATE)
             document = {
-                "optimizer_steps": position.optimizer_steps,
-                "precision": position.precision.value,
+                "precision": precision.value,
                 "adamw_steps": {name: int(at_hand(model.steps())) for name, model in trained.items()},
             }
             paths[-1].write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -66,16 +55,15 @@ def save(
         return files
 
 
-def load(folder: Path, trained: Mapping[str, Trained]) -> Position:
+def load(folder: Path, trained: Mapping[str, Trained]) -> None:
     """Takes over what `save` wrote, on all ranks. Collective. Raises TrainerFailure(CheckpointFailed)."""
     try:
-        document = json.loads((folder / POSITION).read_text(encoding="utf-8"))
+        document = json.loads((folder / STATE).read_text(encoding="utf-8"))
         for name, model in trained.items():
             saved = shards.Saved(folder / name)
             saved.check({n: whole_shape(p) for n, p in model.module.named_parameters()})
             saved.fill(model.held())
         for name, model in trained.items():
             model.publish(document["adamw_steps"][name])
-        return Position(document["optimizer_steps"], Precision(document["precision"]))
     except (OSError, ValueError, KeyError, TypeError, Incomplete) as e:
         raise TrainerFailure(FailureReason.CHECKPOINT_FAILED, f"checkpoint {folder} cannot be taken up: {e}") from e
