@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from simplerl_trainer import fleet
 from simplerl_trainer.session import Session
 
 
@@ -26,8 +27,11 @@ def recorded(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Any:
             residence=SimpleNamespace(sleeps=sleeps), offload=call("ranks leave"), reload=call("ranks return")
         ),
         fleet=SimpleNamespace(
-            sync=call("sync"), pool=SimpleNamespace(sleep=call("engines sleep"), wake=call("engines wake"))
+            sync=call("sync"),
+            pool=SimpleNamespace(sleep=call("engines sleep"), wake=call("engines wake"), engines={0: None}),
+            engines=SimpleNamespace(desired=1),
         ),
+        reporter=SimpleNamespace(engines=lambda living, desired: None),
     )
     session.turn_to_training = lambda: Session.turn_to_training(session)
     return session
@@ -65,3 +69,40 @@ def test_turning_to_training_twice_asks_once() -> None:
     for _ in range(2):
         asyncio.run(Session.turn_to_training(session))
     assert calls == ["engines sleep", "ranks return"]
+
+
+@pytest.mark.parametrize(
+    ("share_gpus", "sleeps", "said"),
+    [
+        pytest.param(
+            True,
+            True,
+            ["engines load", "engines sleep", "ranks load"],
+            id="engines stay asleep where they take turns with the ranks",
+        ),
+        pytest.param(
+            True,
+            False,
+            ["engines load", "engines sleep", "ranks load", "engines wake weights", "engines wake kv_cache"],
+            id="they wake where all fits",
+        ),
+        pytest.param(False, False, ["ranks load", "engines load"], id="with GPUs of their own, at once"),
+    ],
+)
+def test_loading_the_models(share_gpus: bool, sleeps: bool, said: list[str]) -> None:
+    calls: list[str] = []
+    session = recorded(calls, sleeps=sleeps, rolling_out=False)
+    ranks = session.ranks
+
+    async def load_ranks(setups: list[Any]) -> dict[str, str]:
+        calls.append("ranks load")
+        return {"deepspeed": "1"}
+
+    async def load_engines() -> list[dict[str, str]]:
+        calls.append("engines load")
+        return [{"vllm": "2"}]
+
+    ranks.start = load_ranks
+    versions = asyncio.run(fleet.load_models(ranks, [], session.fleet.pool, load_engines, share_gpus=share_gpus))
+    assert versions == {"deepspeed": "1", "vllm": "2"}
+    assert calls == said

@@ -1,7 +1,7 @@
 """The processes of a run: started in their slots, and joined by the roads that weights travel."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -159,15 +159,14 @@ async def start(
         if s.rank is not None
     ]
     engine_setups = {e: engine_setup(e) for e in homes}
-    started: tuple[dict[str, str], list[dict[str, str]]] = await asyncio.gather(
-        ranks.start(setups), _start_engines(engines, engine_setups)
-    )
-    versions = started[0] | started[1][0]
+    pool = Pool(engines, spec.rollout.max_num_seqs, stall, lost, deterministic=spec.training.deterministic)
+    share = plan.placement is PlacementKind.COLOCATED and not cpu_only
+    versions = await load_models(ranks, setups, pool, lambda: _start_engines(engines, engine_setups), share_gpus=share)
     parameters = (await ask("listing parameters", {"rank 0": ranks.actors[0].parameters.remote()}))[0]
     return Fleet(
         run=run,
         ranks=ranks,
-        pool=Pool(engines, spec.rollout.max_num_seqs, stall, lost, deterministic=spec.training.deterministic),
+        pool=pool,
         engines=Engines(
             start_again, spread(plan), control, log, replaces=plan.placement is PlacementKind.DISAGGREGATED
         ),
@@ -182,6 +181,31 @@ async def start(
         ),
         without_mps=site.without_mps,
     )
+
+
+async def load_models(
+    ranks: Ranks,
+    setups: Sequence[RankSetup],
+    pool: Pool,
+    start_engines: Callable[[], Awaitable[Sequence[Mapping[str, str]]]],
+    *,
+    share_gpus: bool,
+) -> Mapping[str, str]:
+    """Loads the models of ranks and engines, at once or, where they share GPUs, in turn; returns versions.
+
+    Ranks that leave their GPUs to the engines do not fit beside engines that are awake. Engines stay asleep where ranks
+    and engines take turns: the first sync wakes them.
+    """
+    if not share_gpus:
+        of_ranks, of_engines = await asyncio.gather(ranks.start(setups), start_engines())
+        return of_ranks | of_engines[0]
+    of_engines = await start_engines()
+    await pool.sleep()
+    of_ranks = await ranks.start(setups)
+    if not ranks.residence.sleeps:
+        for memory in ("weights", "kv_cache"):
+            await pool.wake([memory])
+    return of_ranks | of_engines[0]
 
 
 async def _port(ranks: Ranks) -> int:
