@@ -154,7 +154,7 @@ def started(folder: Path, model: Path, environment: Mapping[str, str] | None = N
     more = _ENVIRONMENT | dict(environment or {})
     before = {name: os.environ.get(name) for name in more}
     os.environ.update(more)
-    ray.init(include_dashboard=False, object_store_memory=256 * 2**20, log_to_driver=True)
+    ray.init(address="local", include_dashboard=False, object_store_memory=256 * 2**20, log_to_driver=True)
     try:
 
         async def start() -> Fleet:

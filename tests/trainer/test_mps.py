@@ -61,7 +61,7 @@ def test_a_daemon_ends_when_the_process_that_started_it_is_killed(said: Path) ->
 
 def test_a_daemon_ends_with_rays_actor_whose_children_ray_kills(said: Path) -> None:
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
-    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
     try:
         node = ray.remote(NodeActor).remote()
         environment = ray.get(node.start_mps.remote(), timeout=60)
