@@ -29,15 +29,15 @@ def test_an_engine_whose_node_is_replaced_joins_again(tmp_path: Path, monkeypatc
         with running.said(output).open("wb") as log:
             run = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ)
         try:
-            running.eventually(lambda: len(running.metrics(output)) >= 2, run)
+            running.eventually(lambda: len(running.metrics(output)) >= 2, run, seconds=600)
             (engine,) = [p for p in psutil.process_iter(["cmdline"]) if "EngineActor" in " ".join(p.info["cmdline"])]
             raylet = engine.ppid()
             (home,) = [n for n in nodes if raylet in {p.process.pid for p in n.all_processes["raylet"]}]
             cluster.remove_node(home)
             cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
-            running.eventually(lambda: bool(running.events(output, "engine lost")), run)
+            running.eventually(lambda: bool(running.events(output, "engine lost")), run, seconds=600)
             steps = len(running.metrics(output))
-            running.eventually(lambda: len(running.metrics(output)) >= steps + 3, run)
+            running.eventually(lambda: len(running.metrics(output)) >= steps + 3, run, seconds=900)
         finally:
             run.terminate()
             run.wait(timeout=60)
