@@ -143,6 +143,12 @@ class Scale(Process):
         for stage in (0, 3):
             found[f"judged {stage}"] = self.judged(stage)
         found["judged 3 moving"] = self.judged(3, moving=True)
+        for stage, precision, offload in (
+            (1, Precision.BF16, Offload(optimizer=True)),
+            (3, Precision.FP32, Offload(optimizer=True, parameters=True)),
+        ):
+            training = TRAINING.model_copy(update={"offload": offload})
+            found[f"life {stage}"] = self.life(MODEL, stage, training=training, precision=precision)
         found["lost ppo"] = self.lost(Algorithm())
         found["lost grpo"] = self.lost(Algorithm(grpo=Grpo()))
         found["accumulated"] = {n: self.accumulated(n) for n in (1, 3)}

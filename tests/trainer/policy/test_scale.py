@@ -52,7 +52,7 @@ def found(
         for rank in range(RANKS)
     ]
     try:
-        outputs = [p.communicate(timeout=500)[0] for p in processes]
+        outputs = [p.communicate(timeout=900)[0] for p in processes]
     finally:
         for p in processes:
             p.kill()
@@ -125,6 +125,16 @@ def test_gradients_that_are_not_finite_leave_weights_and_states_on_the_host(foun
         assert life["bad"].skipped
         assert all(torch.equal(life["between"][n], w) for n, w in life["before"].items())
         assert not life["good"].skipped
+
+
+@pytest.mark.parametrize("case", ["life 1", "life 3"])
+def test_a_checkpoint_of_states_on_the_host_resumes(found: list[Found], case: str) -> None:
+    for rank in found:
+        life = rank[case]
+        assert all(torch.equal(life["loaded"][n], w) for n, w in life["after"].items())
+        assert close(life["resumed"], life["second"], 1e-6)
+        for a, b in zip(life["resumed_more"], life["more"], strict=True):
+            assert close(a.metrics, b.metrics, 1e-5)
 
 
 @pytest.mark.parametrize("case", ["judged 0", "judged 3", "judged 3 moving"])

@@ -44,7 +44,7 @@ def _out_of_memory(rank: int, work: str, error: BaseException) -> TrainerFailure
     return TrainerFailure(
         FailureReason.TRAINING_OUT_OF_MEMORY,
         f"rank {rank} ran out of memory during {work}: lower training.maxTokensPerMicroBatch, or set "
-        f"training.gradientCheckpointing ({_first_line(error)})",
+        f"training.gradientCheckpointing or training.offload ({_first_line(error)})",
     )
 
 
