@@ -36,7 +36,7 @@ class Peer:
 @pytest.fixture(scope="module")
 def peers() -> Iterator[Any]:
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
     peer = ray.remote(Peer).options(num_cpus=0, max_restarts=0)
     actors = [peer.remote() for _ in range(2)]
     ray.get([a.echo.remote(0) for a in actors], timeout=60)

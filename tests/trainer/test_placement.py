@@ -119,7 +119,14 @@ def test_an_actor_sees_its_slots_gpus_alone(cpu_only: bool, slots: Sequence[int]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
-    ray.init(num_cpus=3, num_gpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    ray.init(
+        address="local",
+        num_cpus=3,
+        num_gpus=2,
+        include_dashboard=False,
+        object_store_memory=100 * 2**20,
+        log_to_driver=False,
+    )
     yield
     ray.shutdown()
 

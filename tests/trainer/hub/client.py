@@ -41,7 +41,7 @@ def node(model: HubModel) -> Any:
     """As a worker's node does: in an actor of a Ray that knows nothing of this process's environment."""
     commit = hub.resolve(model, "model.hub")
     told = {name: os.environ.pop(name) for name in hub.PASSED_ON if name in os.environ}
-    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    ray.init(address="local", num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
     os.environ |= told
     options = site.node_options({"num_cpus": 0, "runtime_env": {"env_vars": {"HF_HUB_OFFLINE": "1"}}})
     actor = ray.remote(NodeActor).options(**options).remote()

@@ -96,7 +96,7 @@ def lives(actor: Any) -> bool:
 @pytest.fixture(scope="module")
 def engines(qwen2: Callable[..., Path]) -> Iterator[dict[int, Any]]:
     global SETUP
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=200 * 2**20, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=200 * 2**20, log_to_driver=False)
     SETUP = EngineSetup(str(qwen2(True)), False, True, 64, 16, 512, 1.0, (1,), 0, verify_weights=True)
     actors = {e: new_engine(slot) for slot in SLOTS for e in slot.engines}
     ray.get([a.start.remote(SETUP) for a in actors.values()], timeout=600)

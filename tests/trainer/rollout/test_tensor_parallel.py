@@ -55,7 +55,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def engines(qwen2: Callable[..., Path]) -> Iterator[Running]:
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False)
     actors = {e: started(str(qwen2(False)), SLOTS if e == 0 else SLOTS[1:]) for e in (0, 1)}
     ray.get([start for _, start in actors.values()], timeout=300)
     yield Running({e: actor for e, (actor, _) in actors.items()}, workers())
