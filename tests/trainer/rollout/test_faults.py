@@ -92,6 +92,8 @@ def test_an_engine_over_two_slots_tells_what_ended_its_workers(qwen2: Callable[.
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
     engine = VllmEngine()
+    before = set(Path("/dev/shm").glob("vllm_dist_*"))
     with pytest.raises(RuntimeError, match=r"a worker of the engine did not start: SafetensorError"):
         engine.start(EngineSetup(str(folder), False, True, 64, 16, 512, 1.0, (1,), 0, tensor_parallel_size=2))
     engine.stop()
+    assert set(Path("/dev/shm").glob("vllm_dist_*")) <= before

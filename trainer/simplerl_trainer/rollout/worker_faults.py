@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from simplerl_trainer.rollout import shared_names
+
 _FILE = "SIMPLERL_WORKER_FAULTS"
 _LOGGER = "vllm.v1.executor.multiproc_executor"
 
@@ -27,6 +29,7 @@ class _Keeper(logging.Handler):
             error = record.exc_info[1]
             with open(self._path, "a", encoding="utf-8") as file:
                 file.write(f"{type(error).__name__}: {error}\n")
+            shared_names.forget()  # the worker ends, and nobody else does it
 
 
 def keep() -> None:
