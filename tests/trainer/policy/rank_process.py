@@ -67,7 +67,8 @@ class Process:
 
     def __init__(self, rank: int, ranks: int, port: int, folder: Path) -> None:
         self.rank, self.ranks, self.port, self.folder = rank, ranks, port, folder
-        self.trajectories: list[Trajectory] = torch.load(folder / "trajectories.pt", weights_only=False)
+        file = folder / "trajectories.pt"
+        self.trajectories: list[Trajectory] = torch.load(file, weights_only=False) if file.exists() else []
 
     def start(self, model: str, stage: int, algorithm: Algorithm = REWARD_KL, **changes: Any) -> Rank:
         rank = Rank()

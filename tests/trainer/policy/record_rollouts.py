@@ -59,7 +59,6 @@ def main() -> None:
             rows = [{k: v for k, v in asdict(t).items() if v != ()} for t in draw(folder / "qwen2-tied")]
             lines = ",\n".join(json.dumps(row) for row in rows)
             (GOLDEN / "rollouts.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-        torch.save([], folder / "trajectories.pt")
         ranks = Process(0, 1, free_port(), folder)
         metrics = {name: ranks.replay(Algorithm.model_validate(a)) for name, a in ALGORITHMS.items()}
         text = json.dumps(metrics, indent=1, default=float)

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,17 @@ def free_port() -> int:
 
 
 def start(rank: int, ranks: int, port: int, folder: Path, *more: str) -> "subprocess.Popen[str]":
+    return start_program([sys.executable, str(PROGRAM), str(rank), str(ranks), str(port), str(folder), *more])
+
+
+def start_program(command: Sequence[str]) -> "subprocess.Popen[str]":
+    """A process of its own that runs the code of this tree on one thread."""
     root = PROGRAM.parents[3]
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(str(root / p) for p in ("crds", "trainer")),
+        "PYTHONPATH": os.pathsep.join(str(root / p) for p in ("crds", "trainer", ".")),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    command = [sys.executable, str(PROGRAM), str(rank), str(ranks), str(port), str(folder), *more]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
