@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from tests.trainer import running
 
+TINY_GRPO = running.ROOT / "examples/tiny-grpo.yaml"
 
-def learned(output: Path, settings: Sequence[str]) -> dict[int, float]:
-    ended = running.train(output, settings, seconds=900)
+
+def learned(output: Path, settings: Sequence[str], file: Path = running.TINY) -> dict[int, float]:
+    ended = running.train(output, settings, seconds=900, file=file)
     assert ended.code == 0, ended.text
     assert max(line["mismatch_max"] for line in running.metrics(output)) < 1e-4
     return running.accuracies(output)
@@ -45,6 +47,31 @@ def test_groups_that_teach_nothing_are_replaced_while_it_climbs(tmp_path: Path) 
     lines = running.metrics(output)
     assert all(line["trained_groups"] <= 64 and 1 <= line["sampling_rounds"] <= 3 for line in lines)
     assert any(line["dropped_groups"] for line in lines)
+
+
+ALGORITHMS = [
+    pytest.param(["algorithm.rloo={}"], id="rloo"),
+    pytest.param(["algorithm.reinforcePlusPlus={}"], id="reinforcePlusPlus"),
+    pytest.param(["algorithm.reinforcePlusPlus={groupBaseline: true}"], id="reinforcePlusPlus, group baseline"),
+    pytest.param(["algorithm.grpo={normalizeByStd: false}", "algorithm.loss.aggregation=Constant"], id="Dr.GRPO"),
+]
+
+
+@pytest.mark.long
+def test_the_example_of_grpo_climbs_as_far(tmp_path: Path) -> None:
+    assert_climbs(learned(tmp_path / "tiny", [], TINY_GRPO))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", ALGORITHMS)
+def test_every_algorithm_climbs_as_far(tmp_path: Path, settings: list[str]) -> None:
+    assert_climbs(learned(tmp_path / "tiny", settings))
+
+
+@pytest.mark.long
+def test_without_a_learning_rate_grpo_does_not_climb(tmp_path: Path) -> None:
+    accuracies = learned(tmp_path / "tiny", ["training.actor.learningRate=0", "training.steps=20"], TINY_GRPO)
+    assert accuracies[20] <= accuracies[0] + 0.08, accuracies
 
 
 @pytest.mark.long

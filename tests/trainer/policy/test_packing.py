@@ -122,6 +122,18 @@ def test_logprobs_and_their_gradients_do_not_depend_on_the_chunk(chunk: int) -> 
         assert (g - w).norm() / w.norm() < 1e-5
 
 
+@pytest.mark.parametrize("chunk", [3, 100], ids=["several chunks", "one chunk"])
+def test_gradients_of_logprobs_and_entropies_agree_with_finite_differences(chunk: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    hidden, weight = (torch.randn(n, 4, generator=generator, dtype=torch.float64) for n in (7, 5))
+    targets = torch.randint(0, 5, (7,), generator=generator)
+    for x in (hidden, weight):
+        x.requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda h, w: token_logprobs_and_entropies(h, w, targets, 1.3, chunk), (hidden, weight)
+    )
+
+
 def test_certain_tokens_have_entropy_0() -> None:
     _, entropies = token_logprobs_and_entropies(torch.ones(1, 1) * 1e4, torch.eye(3)[:, :1], torch.tensor([0]), 1e-3, 9)
     assert entropies.tolist() == [0.0]
