@@ -82,6 +82,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_files_can_be_read_by_anybody(folder: Path) -> None:
+    assert all(p.stat().st_mode & 0o444 == 0o444 for p in folder.iterdir())
     with safe_open(folder / "00000-of-00001.00000.safetensors", framework="pt") as f:
         assert json.loads(f.metadata()["slices"])["embed.weight"] == {"start": 0, "shape": [5, 3]}
         assert f.get_tensor("exp_avg_sq embed.weight").shape == (15,)

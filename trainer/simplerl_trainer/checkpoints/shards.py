@@ -85,6 +85,7 @@ def write(folder: Path, shards: Sequence[Shard], rank: int, ranks: int, limit: i
             save_file(tensors, path, metadata={"slices": json.dumps(slices)})
         except SafetensorError as e:
             raise OSError(f"{path} cannot be written: {e}") from e
+        path.chmod(0o644)  # safetensors writes with mode 0600: others would not export it
         files.append(path)
     return files
 
