@@ -168,7 +168,7 @@ class Drill:
     def __init__(self, engines: Mapping[int, Any], folder: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fleet, "BUCKET_SECONDS", 60.0)
         self.model = Qwen2ForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        rank = new_rank(folder, 0.01)
+        rank = new_rank(folder, 0.05)
         parameters = [Parameter(n, "float32", tuple(p.shape)) for n, p in self.model.named_parameters()]
         settings = ["cluster.gpus=3", "placement.disaggregated.trainingGpus=1", "rollout.engines=3"]
         spec = validation.parse(overrides.apply(yaml12.load_file(TINY), settings)).spec
@@ -230,7 +230,7 @@ async def test_an_engine_that_is_killed_while_idle_is_missed_at_the_sync_and_com
 async def test_an_engine_that_is_killed_in_the_middle_of_a_sync_is_left_out_of_it(drill: Drill) -> None:
     await drill.everyone_back(4)
     victim = random.randrange(3)
-    actor, moment = drill.fleet.pool.engines[victim], random.uniform(0.0, 0.4)
+    actor, moment = drill.fleet.pool.engines[victim], random.uniform(0.0, 0.8)
     pid = await actor.__ray_call__.remote(lambda _: os.getpid())
     asyncio.get_running_loop().call_later(moment, os.kill, pid, signal.SIGKILL)
     await asyncio.wait_for(drill.fleet.sync(5), 300)
