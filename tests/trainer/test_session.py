@@ -15,6 +15,7 @@ from simplerl_trainer.checkpoints import manifest, swap
 from simplerl_trainer.checkpoints.fence import Fence
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.data.cursor import Cursor
+from simplerl_trainer.policy.protocol import Annotation
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.session import Session
@@ -95,6 +96,26 @@ def test_the_next_attempt_goes_on_where_the_newest_checkpoint_stands(tmp_path: P
     assert second.fleet.ranks.loaded == ["step-000003"]
     assert second.cursor == first.cursor
     assert [e.first.accuracy for e in second.reporter.document().evaluations] == [0.25]
+
+
+def test_the_kl_coefficient_follows_its_target_also_after_a_resume(tmp_path: Path) -> None:
+    settings = ["algorithm.kl={coefficient: 0.5, adaptive: {target: 0.02, horizon: 1000}}"]
+    first = attempt(tmp_path, *settings)
+    assert first.kl_coefficient == 0.5
+    advantages = dict.fromkeys(range(100), 0.0)
+    first.adapt_kl(Annotation({"kl": 0.021}, advantages))
+    assert first.kl_coefficient == pytest.approx(0.5 * 1.005)
+    save(first, 1)
+    second = attempt(tmp_path, *settings)
+    assert second.kl_coefficient == first.kl_coefficient
+    second.adapt_kl(Annotation({"kl": 0.019}, advantages))
+    assert second.kl_coefficient == pytest.approx(0.5 * 1.005 * 0.995)
+
+
+def test_the_kl_coefficient_stays_where_nothing_adapts_it(tmp_path: Path) -> None:
+    session = attempt(tmp_path)
+    session.adapt_kl(Annotation({"kl": 9.0}, {0: 0.0}))
+    assert session.kl_coefficient == 0.01
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(tmp_path: Path) -> None:

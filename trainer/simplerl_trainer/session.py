@@ -62,7 +62,7 @@ class Session:
     """How the reward models read, in their order."""
     steps_done: int = 0
     """Steps that were done when the attempt began."""
-    kl_coefficient: float = 0.0
+    kl_coefficient: float = field(init=False)
     """Weight of the KL term in the next step."""
     weights_version: int = 0
     rolling_out: bool = False
@@ -70,6 +70,9 @@ class Session:
     evaluated: set[int] = field(default_factory=set)
     trackers: Trackers = field(init=False)
     """Made by `resume`, since a resumed run goes on in the trackers' own runs."""
+
+    def __post_init__(self) -> None:
+        self.kl_coefficient = self.run.spec.algorithm.kl.coefficient
 
     @property
     def ranks(self) -> Any:
@@ -340,7 +343,6 @@ async def open_session(
         async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
             session = Session(run, made, started, scorer, start, reporter, log, fence, readers)
-            session.kl_coefficient = run.spec.algorithm.kl.coefficient
             await session.resume()
             await session.trackers.open()
             # also proves the roads before the first rollout
