@@ -78,7 +78,8 @@ def session(folder: Path, skips: Sequence[bool], steps: int) -> Scripted:
     run = local.prepare(overrides.apply(yaml12.load_file(TINY), settings), folder / "run", own_ray=True)
     log = Log(folder / "run/driver.log", console=True)
     fence = SimpleNamespace(check=lambda: None)
-    made = Scripted(run, None, None, None, Cursor(1, 16), Reporter(run.submission_id, steps, log), log, fence)  # type: ignore[arg-type]
+    fleet = SimpleNamespace(pool=SimpleNamespace(engines={0: None}, lost=0))
+    made = Scripted(run, None, fleet, None, Cursor(1, 16), Reporter(run.submission_id, steps, log), log, fence)  # type: ignore[arg-type]
     made.script(skips)
     return made
 
