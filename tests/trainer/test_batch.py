@@ -1,6 +1,7 @@
 """Batches: dynamic sampling keeps what varies, asks fresh prompts for the rest, and never for ever."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,17 @@ async def test_truncated_tokens_are_not_counted() -> None:
     assert list(batch.trajectories(SAMPLES)) == [1, 2, 4, 5, 7]
     assert [s.sample.id for s in batch.drawn] == list(range(8))
     assert list((await draw(drawer(lambda row: True, Lengthy()))).trajectories(SAMPLES)) == list(range(8))
+
+
+async def test_nan_at_a_masked_place_does_not_leak() -> None:
+    """Fault 4 (OpenRLHF#1240, SkyRL#1635): a mask that multiplies lets nan x 0 through; ours leaves the sample out."""
+
+    async def score(samples: Sequence[Sample]) -> Sequence[Score]:
+        return [Score(float("nan") if s.finish is Finish.LENGTH else 1.0, "equal") for s in samples]
+
+    of = replace(drawer(lambda row: True, Lengthy(), **{"algorithm.maskTruncated": "true"}), scorer=score)
+    batch = await draw(of)
+    assert [t.score for t in batch.trajectories(SAMPLES).values()] == [1.0] * 5
 
 
 async def test_the_samples_of_a_prompt_are_one_group_whichever_of_them_train() -> None:
