@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from simplerl_api import yaml12
 from simplerl_api.failures import EXIT_CODES, FailureReason
-from simplerl_trainer import session
+from simplerl_trainer import opening
 from simplerl_trainer.cli import app
 from simplerl_trainer.models import arithmetic_tokenizer, tiny_shape
 
@@ -66,7 +66,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     def taken(*_: object) -> NoReturn:
         raise AssertionError("GPUs would be taken now")
 
-    monkeypatch.setattr(session, "_connect", taken)
+    monkeypatch.setattr(opening, "_connect", taken)
     return Place(tmp_path)
 
 

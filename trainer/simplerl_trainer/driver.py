@@ -14,11 +14,11 @@ from simplerl_api import credentials
 from simplerl_api import run as runs
 from simplerl_api.failures import EXIT_CODES, FailureReason, TrainerFailure
 from simplerl_api.run import Run
+from simplerl_trainer.opening import open_session
 from simplerl_trainer.progress import log
 from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.progress.server import Server
-from simplerl_trainer.session import open_session
 from simplerl_trainer.train import train
 
 TOKEN_VARIABLE = "RAY_AUTH_TOKEN"

@@ -2,30 +2,27 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import ray
 
 from simplerl_api import __version__
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import estimate
-from simplerl_api.plan import PlacementKind, Plan, Slot
+from simplerl_api.plan import PlacementKind, Plan
 from simplerl_api.progress import Versions
 from simplerl_api.run import Run
-from simplerl_api.spec.rollout import Overlap
-from simplerl_api.spec.training import MICRO_BATCH_TOKENS, Precision
+from simplerl_api.spec.training import Precision
 from simplerl_trainer import answers, placement
 from simplerl_trainer.actors import EngineActor, RankActor
 from simplerl_trainer.engines import Engines
-from simplerl_trainer.models import families, judges
-from simplerl_trainer.policy.protocol import JudgeSetup, MemoryNeeds, RankSetup
+from simplerl_trainer.policy.protocol import RankSetup
 from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.ranks import Ranks
 from simplerl_trainer.rollout.pool import Pool
 from simplerl_trainer.rollout.protocol import EngineSetup
+from simplerl_trainer.setups import engine_setup, memory_needs, rank_setup
 from simplerl_trainer.site import Site, ask
 from simplerl_trainer.weights import roads, room, sync
 from simplerl_trainer.weights.buckets import Bucket, make_buckets
@@ -131,14 +128,14 @@ async def start(
         variables = site.environments[own[0].node]
         return engine_actor.options(**placement.engine_options(own, site.group, cpu_only, variables)).remote()
 
-    def engine_setup(engine: int) -> EngineSetup:
-        return _engine_setup(run, homes[engine][0], site, stop_token_ids, vocabulary)
+    def setup_of(engine: int) -> EngineSetup:
+        return engine_setup(run, homes[engine][0], site, stop_token_ids, vocabulary)
 
     async def start_again(engine: int) -> Any:
         await site.furnish(homes[engine][0])
         actor = new_engine(engine)
         try:
-            await _start_engines({engine: actor}, {engine: engine_setup(engine)})
+            await _start_engines({engine: actor}, {engine: setup_of(engine)})
         except BaseException:
             ray.kill(actor)
             raise
@@ -152,13 +149,13 @@ async def start(
     engines = {e: new_engine(e) for e in homes}
     port = await _port(ranks)
     stall = float(spec.recovery.stall_timeout_seconds)
-    needs = await asyncio.to_thread(_memory, run, site.local_model, site.local_judges)
+    needs = await asyncio.to_thread(memory_needs, run, site.local_model, site.local_judges)
     setups = [
-        _rank_setup(run, s, site, vocabulary, needs, addresses[slots[0].node], port, stall)
+        rank_setup(run, s, site, vocabulary, needs, addresses[slots[0].node], port, stall)
         for s in slots
         if s.rank is not None
     ]
-    engine_setups = {e: engine_setup(e) for e in homes}
+    engine_setups = {e: setup_of(e) for e in homes}
     pool = Pool(engines, spec.rollout.max_num_seqs, stall, lost, deterministic=spec.training.deterministic)
     share = plan.placement is PlacementKind.COLOCATED and not cpu_only
     versions = await load_models(ranks, setups, pool, lambda: _start_engines(engines, engine_setups), share_gpus=share)
@@ -248,70 +245,6 @@ def spread(plan: Plan) -> Sequence[int]:
 async def _start_engines(engines: Mapping[int, Any], setups: Mapping[int, EngineSetup]) -> list[dict[str, str]]:
     calls = {f"engine {e}": a.start.remote(setups[e]) for e, a in engines.items()}
     return await answers.within(START_SECONDS, "loading the model", calls, FailureReason.LOST_ENGINES)
-
-
-def _rank_setup(
-    run: Run, slot: Slot, site: Site, vocabulary: int, needs: MemoryNeeds, address: str, port: int, timeout: float
-) -> RankSetup:
-    assert slot.rank is not None
-    return RankSetup(
-        rank=slot.rank,
-        world_size=run.plan.ranks,
-        master_address=address,
-        master_port=port,
-        model_folder=site.model_folders[slot.node],
-        algorithm=run.spec.algorithm,
-        training=run.spec.training,
-        zero_stage=run.plan.zero_stage,
-        precision=run.plan.precision,
-        temperature=run.spec.rollout.sampling.temperature,
-        optimizer_steps_per_step=run.plan.optimizer_steps_per_step,
-        max_tokens=run.spec.data.max_prompt_tokens + run.spec.rollout.sampling.max_new_tokens,
-        max_new_tokens=run.spec.rollout.sampling.max_new_tokens,
-        cpu_only=run.spec.cluster.cpu_only,
-        timeout=timeout,
-        decoupled=run.spec.rollout.overlap is Overlap.ONE_STEP,
-        vocabulary=vocabulary,
-        judges=tuple(
-            JudgeSetup(
-                r.name, site.judge_folders[slot.node][i], f"rewards[{i}].model.{r.model.tag}", r.weight, r.model.failed
-            )
-            for i, r in enumerate(run.spec.rewards)
-            if r.model
-        ),
-        judge_tokens=run.plan.max_tokens_per_micro_batch or MICRO_BATCH_TOKENS,
-        memory=needs if slot.engines else replace(needs, engines_share=0.0),
-    )
-
-
-def _memory(run: Run, folder: Path, judge_folders: Mapping[int, Path]) -> MemoryNeeds:
-    """What the estimate says of a GPU with a rank and engines; the folders are those on the driver's node."""
-    shape = families.shape(folder)
-    models = [judges.read(path, f"rewards[{i}].model", weights=False).shape for i, path in judge_folders.items()]
-    plain, checkpointed = (estimate(shape, run.spec, run.plan, models, gradient_checkpointing=c) for c in (False, True))
-    return MemoryNeeds(plain, checkpointed, run.spec.rollout.gpu_memory_utilization)
-
-
-def _engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int], vocabulary: int) -> EngineSetup:
-    spec = run.spec
-    longest = spec.rollout.sampling.max_new_tokens
-    if spec.evaluation and spec.evaluation.max_new_tokens:
-        longest = max(longest, spec.evaluation.max_new_tokens)
-    return EngineSetup(
-        model_folder=site.model_folders[slot.node],
-        bf16=run.plan.precision is Precision.BF16,
-        cpu_only=spec.cluster.cpu_only,
-        max_model_len=spec.data.max_prompt_tokens + longest,
-        max_num_seqs=spec.rollout.max_num_seqs,
-        max_num_batched_tokens=spec.rollout.max_num_batched_tokens,
-        gpu_memory_share=spec.rollout.gpu_memory_utilization / len(slot.engines),
-        stop_token_ids=tuple(stop_token_ids),
-        seed=spec.training.seed,
-        deterministic=spec.training.deterministic,
-        vocabulary=vocabulary,
-        tensor_parallel_size=run.plan.tensor_parallel_size,
-        verify_weights=spec.rollout.verify_weights,
-    )
 
 
 def _job(run: Run) -> str:

@@ -1,21 +1,16 @@
 """A session: everything that the loop uses, opened at the start of an attempt and closed at its end."""
 
 import asyncio
-import os
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
-
-import ray
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
-from simplerl_trainer import fingerprints, fleet, inputs, metrics
+from simplerl_trainer import metrics
 from simplerl_trainer.ahead import Ahead
 from simplerl_trainer.algorithms.adaptive_kl import adapted
 from simplerl_trainer.batch import Batch, Drawer
@@ -30,16 +25,13 @@ from simplerl_trainer.fleet import Fleet
 from simplerl_trainer.inputs import Inputs
 from simplerl_trainer.policy.protocol import Annotation, Trajectory, Update
 from simplerl_trainer.progress import files
-from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter, StepPoint
 from simplerl_trainer.progress.trackers import Trackers, make_trackers
-from simplerl_trainer.rewards import score as rewards
 from simplerl_trainer.rewards import texts as reward_texts
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.rewards.texts import JudgeReader
-from simplerl_trainer.site import reserve
 
 T = TypeVar("T")
 CHECKPOINTS = "checkpoints"
@@ -67,7 +59,6 @@ class Session:
     weights_version: int = 0
     rolling_out: bool = False
     """Whether the engines have their GPUs, where ranks and engines take turns."""
-    evaluated: set[int] = field(default_factory=set)
     trackers: Trackers = field(init=False)
     """Made by `resume`, since a resumed run goes on in the trackers' own runs."""
 
@@ -309,85 +300,3 @@ class Session:
         texts = await asyncio.to_thread(self.inputs.texts, [s.sample for s in scored])
         with writing(f"the samples of {name} could not be written", self.output):
             await asyncio.to_thread(files.write_samples, self.output, name, scored, texts, advantages)
-
-
-@asynccontextmanager
-async def open_session(
-    run: Run, reporter: Reporter, control: Control, log: Log, address: str | None
-) -> AsyncIterator[Session]:
-    """Starts the run's processes (on the Ray cluster at `address`, or on one of our own) and ends them."""
-    fence = Fence(Path(run.output), run.attempt)
-    fence.claim()
-    # all that can be wrong with rewards, data and model is said before GPUs are taken
-    reporter.activity("inputs")
-    await rewards.check(run.spec.rewards)
-    before = fingerprints.read(Path(run.output))
-    commits = await asyncio.to_thread(inputs.commits, run, before)
-    judge_folders = await asyncio.to_thread(inputs.judge_folders, run, commits)
-    readers = await asyncio.to_thread(reward_texts.open_readers, run.spec.rewards, judge_folders)
-    asked = await asyncio.to_thread(inputs.read_questions, run, commits, log)
-    folder = await asyncio.to_thread(inputs.model_before_placement, run, commits)
-    made = await asyncio.to_thread(inputs.make_inputs, run, asked, folder, log) if folder else None
-    _connect(run, address)
-    try:
-        reporter.activity("placement")
-        site = await reserve(run, address is None, commits, judge_folders)
-        made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
-        await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
-        reporter.activity("models")
-        log.info("ranks and engines start", ranks=run.plan.ranks, engines=run.plan.engines)
-        started = await fleet.start(run, site, made.stop_token_ids, made.vocabulary, control, log)
-        reporter.versions(started.versions)
-        if started.without_mps:
-            log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
-        async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
-            start = Cursor(run.spec.training.seed, len(made.prompts))
-            session = Session(run, made, started, scorer, start, reporter, log, fence, readers)
-            await session.resume()
-            await session.trackers.open()
-            # also proves the roads before the first rollout
-            await session.turn_to_rollout(version=session.steps_done)
-            reporter.training(session.steps_done)
-            log.info("training begins", step=session.steps_done, prompts=len(made.prompts))
-            failed = True
-            try:
-                yield session
-                failed = False
-            finally:
-                await session.trackers.close(failed)
-                await started.engines.close()
-    finally:
-        ray.shutdown()
-
-
-def _knock(address: str) -> None:
-    """Raises OSError where nothing listens at host:port: Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), timeout=10).close()
-
-
-def _connect(run: Run, address: str | None) -> None:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    if address is not None:
-        try:
-            _knock(address)
-            ray.init(address=address, namespace=run.submission_id, log_to_driver=False, configure_logging=False)
-        except OSError as e:
-            raise TrainerFailure(
-                FailureReason.PLACEMENT_TIMEOUT,
-                f"no Ray cluster answers at {address} ({e}): check --address, or leave it out to use this machine",
-            ) from e
-        return
-    # our own Ray listens on this machine alone; with its default it would write a token into the user's home folder
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    gpus = 0 if run.spec.cluster.cpu_only else None
-    ray.init(
-        address="local",  # without it Ray joins any cluster that it finds on this machine
-        num_cpus=max(run.plan.gpus, os.cpu_count() or 1) if run.spec.cluster.cpu_only else None,
-        num_gpus=gpus,
-        include_dashboard=False,
-        object_store_memory=512 * 2**20,
-        log_to_driver=False,
-        configure_logging=False,
-    )
