@@ -87,9 +87,10 @@ def test_only_the_newest_checkpoint_is_kept_and_it_is_whole(four_steps: tuple[ru
     assert [e["step"] for e in running.events(output, "checkpoint complete")] == [2, 4]
     root = output / "checkpoints"
     assert [p.name for p in root.iterdir()] == ["step-000004"]
-    newest = store.newest(root)  # compares every file with the manifest
+    newest, skipped = store.newest(root)  # compares every file with the manifest
     assert newest is not None
     assert newest.step == 4
+    assert not skipped
 
 
 def test_the_model_is_a_plain_hugging_face_folder_that_differs_from_its_start(
