@@ -121,7 +121,7 @@ def test_engine_and_ranks_agree_on_temperature_and_on_the_ids_that_may_be_drawn(
     config = model.read_config(str(folder), 48)
     actor = model.load_actor(str(folder), config, torch.float32, VOCABULARY)
     pack = make_pack(
-        [Trajectory(n, PROMPT, f.token_ids, 0.0, f.logprobs) for n, f in done.items()], torch.device("cpu")
+        [Trajectory(n, PROMPT, f.token_ids, 0.0, f.logprobs, group=n) for n, f in done.items()], torch.device("cpu")
     )
     with torch.no_grad():
         logprobs, _ = actor(pack, temperature)
