@@ -47,6 +47,11 @@ class ProgressClient:
             followed.task = asyncio.create_task(self._poll(key, followed, token), name=f"progress of {submission}")
         return followed
 
+    def last(self, key: Key, submission: str) -> Progress | None:
+        """What the driver of a submission last said, also where its head is gone; None where it is not followed."""
+        followed = self._followed.get(key)
+        return followed.progress if followed is not None and followed.submission == submission else None
+
     def forget(self, key: Key) -> None:
         """Stops following a job's driver."""
         followed = self._followed.pop(key, None)

@@ -130,7 +130,8 @@ class Observer:
         """The driver tells; Ray's Jobs API is asked where it does not."""
         job, pod = seen.job, seen.head_pod
         if pod is None or (pod.address is None and self._stand_in is None):
-            return seen
+            # its last lines are the evidence of a head that went before anybody looked
+            return replace(seen, progress=self._progress.last(job.key, job.cluster_name))
         token = self.token(job)
         url = head_address.progress(job, pod, self._stand_in)
         driver = self._progress.follow(job.key, url, job.cluster_name, token)
