@@ -1,14 +1,20 @@
 """Small parts of the operator: settings, logs, the driver's last document, evidence, addresses."""
 
+import asyncio
 import json
 import logging
+import time
 
+import aiohttp
 import pytest
+from aiohttp import web
 from tests.operator import documents
 from tests.operator.observations import CLUSTER, OOM_POD, UID, job, pod
 
+from simplerl_api.progress import Progress, RunState
 from simplerl_operator import head_address, logs, settings
 from simplerl_operator.observe.evidence import Evidence
+from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import final_document
 
 IMAGE = {"SIMPLERL_TRAINER_IMAGE": "t:1"}
@@ -104,3 +110,32 @@ def test_a_stand_in_takes_the_place_of_all_heads() -> None:
     url = head_address.progress(job(), pod("head"), "http://h/{namespace}/{cluster}/")
     assert url == f"http://h/team-a/{CLUSTER}"
     assert UID.startswith("0a1b2c3d")
+
+
+async def test_what_a_driver_last_said_outlives_its_head() -> None:
+    said = Progress(
+        submission_id="tiny-1a2b3-1", sequence=1, state=RunState.TRAINING, log=["it starts"], last_progress=1
+    )
+    app = web.Application()
+    app.router.add_get("/progress", lambda _: _answer(said))
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    heard = asyncio.Event()
+    async with aiohttp.ClientSession() as session:
+        client = ProgressClient(session, lambda _: heard.set(), time.time)
+        client.follow(("default", "tiny"), f"http://127.0.0.1:{port}", "tiny-1a2b3-1", "token")
+        await asyncio.wait_for(heard.wait(), 20)
+        await runner.cleanup()
+        last = client.last(("default", "tiny"), "tiny-1a2b3-1")
+        assert last is not None
+        assert last.log == ["it starts"]
+        assert client.last(("default", "tiny"), "tiny-1a2b3-2") is None
+        await client.close()
+        assert client.last(("default", "tiny"), "tiny-1a2b3-1") is None
+
+
+async def _answer(document: Progress) -> web.Response:
+    return web.Response(text=document.model_dump_json(by_alias=True), content_type="application/json")
