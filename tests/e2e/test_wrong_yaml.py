@@ -28,7 +28,7 @@ def job(name: str, *settings: str) -> str:
         ("all-train", ["placement.disaggregated.trainingGpus=3"], "trainingGpus must be less than cluster.gpus"),
         ("a" * 45, [], "metadata.name must be at most 44 characters"),
         ("with.dot", [], "metadata.name must be at most 44 characters"),
-        ("two-models", ["model.path=/m"], "give exactly one of path, tiny"),
+        ("two-models", ["model.path=/m"], "give exactly one of hub, path, tiny"),
     ],
 )
 def test_kubectl_apply_refuses(installed: Installed, name: str, settings: list[str], part: str) -> None:
