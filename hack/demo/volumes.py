@@ -12,9 +12,12 @@ def claim(target: Target, name: str, *, content: Path | None = None, size: str =
     """A ReadWriteMany claim of this name in the default namespace, holding a copy of `content` where it is given.
 
     Returns the folder behind it on this machine, in the embedded cluster. Elsewhere the storage class
-    `$SIMPLERL_STORAGE_CLASS` (default: the cluster's) provides it, and content must be put there by hand.
+    `$SIMPLERL_STORAGE_CLASS` (default: the cluster's) provides it, and content must be put there by hand; a claim of
+    this name that is there already is used as it is.
     """
     if not target.embedded:
+        if target.get("pvc", name, "default") is not None:
+            return None
         storage_class = os.environ.get("SIMPLERL_STORAGE_CLASS")
         target.apply(
             f"creating claim {name}", _claim(name, size, {"storageClassName": storage_class} if storage_class else {})
