@@ -27,7 +27,7 @@ DAEMONS = (
 
 def version_key() -> str:
     """Two clones with the same key run the same cluster."""
-    digest = hashlib.sha256("".join(program.key for program in programs.PROGRAMS).encode())
+    digest = hashlib.sha256("".join(p.key for p in programs.PROGRAMS if not p.optional).encode())
     for path in sorted(places.CONFIGURATION.rglob("*")):
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:12]
@@ -118,7 +118,7 @@ def status() -> None:
     rows += [
         (daemon, "runs" if node.runs(daemon) else f"does not run: see {places.LOGS}/{daemon}.log") for daemon in DAEMONS
     ]
-    rows += [(program.name, program.version) for program in programs.PROGRAMS if program.module]
+    rows += [(p.name, p.version) for p in programs.PROGRAMS if p.module and p.is_built]
     for name, value in rows:
         print(f"{name:24}{value}")
     print("\nimages")

@@ -38,6 +38,8 @@ class Program:
     module: str
     packages: tuple[str, ...]
     binaries: tuple[str, ...]
+    optional: bool = False
+    """Whether a cluster comes up without it; it is built when it is asked for."""
 
     @property
     def folder(self) -> Path:
@@ -102,6 +104,7 @@ PROGRAMS = (
         ("kuberay",),
     ),
     Program("helm", "helm.sh/helm/v3", ("helm.sh/helm/v3/cmd/helm",), ("helm",)),
+    Program("kueue", "sigs.k8s.io/kueue", ("sigs.k8s.io/kueue/cmd/kueue",), ("kueue",), optional=True),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}
 
@@ -112,15 +115,16 @@ def path(binary: str) -> Path:
     return next(program.built / binary for program in PROGRAMS if binary in program.binaries)
 
 
-def missing() -> list[Program]:
-    return [program for program in PROGRAMS if not program.is_built]
+def missing(*optional: str) -> list[Program]:
+    """What is not built yet of that which every cluster needs, and of the optional programs of these names."""
+    return [p for p in PROGRAMS if not p.is_built and (not p.optional or p.name in optional)]
 
 
-def build_missing() -> None:
-    if not missing():
+def build_missing(*optional: str) -> None:
+    if not missing(*optional):
         return
     with places.locked("programs", "building the cluster's programs", seconds=3600):
-        for program in missing():
+        for program in missing(*optional):
             build(program)
 
 
@@ -160,9 +164,9 @@ def module_folder(program: Program) -> Path:
 
 
 def link_into(folder: Path) -> None:
-    """One folder with a link to each program, for PATH."""
+    """One folder with a link to each program that is built, for PATH."""
     folder.mkdir(parents=True, exist_ok=True)
-    for program in PROGRAMS:
+    for program in filter(lambda program: program.is_built, PROGRAMS):
         for binary in program.binaries:
             new = folder / f".{binary}"
             new.unlink(missing_ok=True)
