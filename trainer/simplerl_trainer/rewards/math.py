@@ -6,25 +6,13 @@ that can be killed (see workers). `quick` decides the plain cases at once, with 
 
 import logging
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
 from simplerl_api.spec.rewards import MathReward
+from simplerl_trainer.rewards.judge.judgement import Judgement
 from simplerl_trainer.rewards.outcome import Outcome, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the judge says of a response."""
-
-    verdict: Verdict
-    extracted: str = ""
-    """The answer that was read from the response."""
-    why: str = ""
-    boxed: bool = False
-    """Whether the response holds a box."""
 
 
 def score(judgement: Judgement, rules: MathReward) -> float:
