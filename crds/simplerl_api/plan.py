@@ -10,10 +10,12 @@ engine spans tensorParallelSize neighbouring slots of one node, with a worker in
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field
 
 from simplerl_api import consistency
+from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.spec.algorithm import OVERLONG
 from simplerl_api.spec.cluster import Resources
 from simplerl_api.spec.job import Spec
@@ -89,8 +91,10 @@ class Plan(Struct):
     """Requests and limits of each worker's Ray container."""
     shm_size: Text
     """Size of /dev/shm in each pod."""
-    image: Text | None = None
+    image: Annotated[str, Field(min_length=1, max_length=766)] | None = None
     """Image of all containers, resolved once."""
+    job_defaults: JobDefaults | None = None
+    """What the operator's settings add where the spec leaves fields out."""
 
     def slots(self) -> Sequence[Slot]:
         """All slots in order: node by node, training slots first where disaggregated."""
@@ -122,8 +126,10 @@ class Plan(Struct):
         return {e: [s for s in slots if e in s.engines] for e in range(self.engines)}
 
 
-def make_plan(spec: Spec, image: str | None = None, parameters: int | None = None) -> Plan:
-    """The plan of a spec; `parameters` are the model's, where they are known.
+def make_plan(
+    spec: Spec, image: str | None = None, parameters: int | None = None, defaults: JobDefaults | None = None
+) -> Plan:
+    """The plan of a spec; `parameters` are the model's, where they are known, `defaults` those of the operator.
 
     Raises PlanError with a sentence that names the field, its value and what would fit.
     """
@@ -185,9 +191,10 @@ def make_plan(spec: Spec, image: str | None = None, parameters: int | None = Non
         gradient_accumulation_steps=spec.training.gradient_accumulation_steps,
         durable=spec.checkpoint.claim_name is not None,
         head_resources=cluster.head.resources or _head_resources(cluster.cpu_only),
-        worker_resources=cluster.workers.resources or _worker_resources(cluster.cpu_only, worker_gpus),
+        worker_resources=cluster.workers.resources or _worker_resources(cluster.cpu_only, worker_gpus, defaults),
         shm_size=cluster.shm_size or ("1Gi" if cluster.cpu_only else "16Gi"),
-        image=cluster.image or image,
+        image=_image(cluster.image or image, defaults),
+        job_defaults=defaults,
     )
 
 
@@ -338,7 +345,14 @@ def _head_resources(cpu_only: bool) -> Resources:
     return Resources(requests={"cpu": "4", "memory": "16Gi"}, limits={"memory": "32Gi"})
 
 
-def _worker_resources(cpu_only: bool, gpus: int) -> Resources:
+def _worker_resources(cpu_only: bool, gpus: int, defaults: JobDefaults | None) -> Resources:
     if cpu_only:
         return Resources(requests={"cpu": f"{200 * gpus}m", "memory": f"{gpus}Gi"}, limits={"memory": f"{4 * gpus}Gi"})
-    return Resources(requests={"cpu": str(8 * gpus), "memory": f"{64 * gpus}Gi"}, limits={"memory": f"{128 * gpus}Gi"})
+    stated = Resources(
+        requests={"cpu": str(8 * gpus), "memory": f"{64 * gpus}Gi"}, limits={"memory": f"{128 * gpus}Gi"}
+    )
+    return stated if defaults is None else defaults.worker_resources(stated, gpus)
+
+
+def _image(name: str | None, defaults: JobDefaults | None) -> str | None:
+    return name if name is None or defaults is None else defaults.image(name)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from simplerl_api import names
+from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.plan import PlanError, make_plan
 from simplerl_api.progress import ControlRequest
 from simplerl_api.spec.job import SimpleRLJob, Spec
@@ -40,6 +41,11 @@ def parse_spec(document: Any) -> Spec:
 def parse_control(document: Any) -> ControlRequest:
     """The request in the body of `PUT /control`. Raises InvalidJob."""
     return _read(ControlRequest, document, "")
+
+
+def parse_job_defaults(document: Any) -> JobDefaults:
+    """The chart's jobDefaults. Raises InvalidJob."""
+    return _read(JobDefaults, document, "jobDefaults")
 
 
 def faults(document: Any) -> list[str]:

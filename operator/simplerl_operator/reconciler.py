@@ -60,7 +60,7 @@ class Reconciler:
             self._evidence.forget(key)
             self._metrics.seen(key, None)
             return None
-        job = jobs.read(document, self._settings.trainer_image)
+        job = jobs.read(document, self._settings.trainer_image, self._settings.job_defaults)
         seen = await self._observer.look(job)
         now = time.time()
         decision = rules.decide(seen, now)
@@ -78,7 +78,7 @@ class Reconciler:
         document = await self._api.get(JOB, *key)
         if document is None:
             return None
-        seen = await self._observer.look(jobs.read(document, self._settings.trainer_image))
+        seen = await self._observer.look(jobs.read(document, self._settings.trainer_image, self._settings.job_defaults))
         seen, now = replace(seen, refusal=refusal), time.time()
         decision = rules.decide(seen, now)
         written, wake = await self._write(seen, decision, now)

@@ -1,8 +1,12 @@
 """The operator's settings, read from the environment once."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+
+from simplerl_api import validation
+from simplerl_api.job_defaults import JobDefaults
 
 
 class InvalidSettings(ValueError):
@@ -25,6 +29,8 @@ class Settings:
     """SIMPLERL_LOG_LEVEL: DEBUG, INFO, WARNING or ERROR."""
     workers: int = 8
     """SIMPLERL_WORKERS: jobs that are reconciled at the same time."""
+    job_defaults: JobDefaults | None = None
+    """SIMPLERL_JOB_DEFAULTS: what jobs get where they leave fields out, in JSON."""
     head_address: str | None = None
     """SIMPLERL_HEAD_ADDRESS: base URL that stands for every head's dashboard and /progress, with `{namespace}` and
     `{cluster}` filled in. For tests that put a head of their own in place of the pods."""
@@ -41,6 +47,7 @@ _VARIABLES = {
     "http_port": "SIMPLERL_HTTP_PORT",
     "log_level": "SIMPLERL_LOG_LEVEL",
     "workers": "SIMPLERL_WORKERS",
+    "job_defaults": "SIMPLERL_JOB_DEFAULTS",
     "head_address": "SIMPLERL_HEAD_ADDRESS",
     "figures_seconds": "SIMPLERL_FIGURES_SECONDS",
     "resync_seconds": "SIMPLERL_RESYNC_SECONDS",
@@ -81,5 +88,16 @@ def _value(name: str, variable: str, text: str) -> object:
             if text.upper() not in _LEVELS:
                 raise InvalidSettings(f"{variable} is {text!r}: give one of {', '.join(_LEVELS)}")
             return text.upper()
+        case "job_defaults":
+            return _job_defaults(variable, text)
         case _:
             return text
+
+
+def _job_defaults(variable: str, text: str) -> JobDefaults:
+    try:
+        return validation.parse_job_defaults(json.loads(text))
+    except validation.InvalidJob as invalid:
+        raise InvalidSettings(f"{variable}: {invalid}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidSettings(f"{variable} is no JSON: {error}") from None

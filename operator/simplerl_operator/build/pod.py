@@ -41,7 +41,7 @@ def head(job: Job) -> dict[str, Any]:
     container["volumeMounts"] += [
         {"name": f"reward-{i}", "mountPath": reward_code_folder(i), "readOnly": True} for i in code
     ]
-    template = _template(job, pods.HEAD, job.spec.cluster.head, container)
+    template = _template(job, pods.HEAD, job.cluster.head, container)
     template["spec"]["volumes"] += [
         {"name": f"reward-{i}", "configMap": {"name": ref.name, "items": [{"key": ref.key, "path": ref.key}]}}
         for i, ref in code.items()
@@ -53,7 +53,7 @@ def worker(job: Job) -> dict[str, Any]:
     """A worker's template: ranks and engines."""
     assert job.spec is not None
     assert job.plan is not None
-    cluster = job.spec.cluster
+    cluster = job.cluster
     gpus = {} if cluster.cpu_only else {cluster.gpu_resource: str(job.plan.gpus_per_node)}
     container = _container(job, "ray-worker", job.plan.worker_resources, gpus, credentials.hub_variables(job.spec))
     container["ports"] = [{"name": "metrics", "containerPort": 8080}]
@@ -61,8 +61,7 @@ def worker(job: Job) -> dict[str, Any]:
 
 
 def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> dict[str, Any]:
-    assert job.spec is not None
-    cluster = job.spec.cluster
+    cluster = job.cluster
     spec: dict[str, Any] = {
         # a container that came back in place would be an empty Ray node that passes for the old one
         "restartPolicy": "Never",

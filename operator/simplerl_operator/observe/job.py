@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from simplerl_api import names, validation
+from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.plan import Plan, PlanError, make_plan
+from simplerl_api.spec.cluster import Cluster
 from simplerl_api.spec.job import Spec
 from simplerl_api.status import Condition, Status
 
@@ -52,6 +54,13 @@ class Job:
         return names.cluster(self.name, self.uid, self.attempt)
 
     @property
+    def cluster(self) -> Cluster:
+        """The spec's cluster section with the defaults that the plan was made under."""
+        assert self.spec is not None
+        defaults = self.plan.job_defaults if self.plan is not None else None
+        return self.spec.cluster if defaults is None else defaults.cluster(self.spec.cluster)
+
+    @property
     def submitted(self) -> bool:
         return self.status.cluster is not None and self.status.cluster.submission_id is not None
 
@@ -59,8 +68,9 @@ class Job:
         return next((c for c in self.status.conditions if c.type == kind), None)
 
 
-def read(document: dict[str, Any], trainer_image: str) -> Job:
-    """The job in a document of the API server; `trainer_image` is that of jobs that name none."""
+def read(document: dict[str, Any], trainer_image: str, defaults: JobDefaults | None = None) -> Job:
+    """The job in a document of the API server; `trainer_image` is that of jobs that name none, `defaults` are the
+    operator's."""
     metadata = document["metadata"]
     # a newer operator may have written fields that this one does not know
     status = Status.model_validate(document.get("status", {}), extra="ignore")
@@ -68,7 +78,7 @@ def read(document: dict[str, Any], trainer_image: str) -> Job:
     plan = status.plan if status.start_time is not None else None
     if plan is None and spec is not None:
         try:
-            plan = make_plan(spec, trainer_image)
+            plan = make_plan(spec, trainer_image, defaults=defaults)
         except PlanError as error:
             spec, faults = None, (f"spec.{error}",)
     return Job(
