@@ -33,7 +33,7 @@ lint: venv ## ruff, mypy and import-linter
 	@.venv/bin/lint-imports
 test: venv ## What CI runs: lint, unit and integration tests, the demo in real pods
 	@hack/test.sh
-test-long: venv ## Learning runs and fault drills that do not fit into `make test`
+test-long: venv ## Learning runs and fault drills that do not fit into `make test`; goes on where it was cut short
 	@hack/test-long.sh
 test-gpu: ## Tests on real GPUs (GPUS=2: insist on two; PYTHON=...: one with requirements/trainer-cuda.txt and dev.txt)
 	@hack/test-gpu.sh
