@@ -1,6 +1,5 @@
 """Long tests go on where they were cut short."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
