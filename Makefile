@@ -42,8 +42,8 @@ requirements: ## Compile the pinned sets in requirements/ anew (needs the networ
 
 ##@ Cluster and images
 .PHONY: cluster-up cluster-down cluster-status kubeconfig images dev-image
-cluster-up: ## Start the embedded Kubernetes with KubeRay (Linux, root)
-	@$(cluster) up
+cluster-up: ## Start the embedded Kubernetes with KubeRay (Linux, root; KUEUE=1: with Kueue too)
+	@$(cluster) up $(if $(KUEUE),--kueue)
 cluster-down: ## Stop it and leave nothing behind (PURGE=1: its stored images too)
 	@$(cluster) down $(if $(PURGE),--purge)
 cluster-status: ## What runs, at which versions and addresses

@@ -28,12 +28,14 @@ DAEMONS = (
 def version_key() -> str:
     """Two clones with the same key run the same cluster."""
     digest = hashlib.sha256("".join(p.key for p in programs.PROGRAMS if not p.optional).encode())
-    for path in sorted(places.CONFIGURATION.rglob("*")):
+    optional = {p.name for p in programs.PROGRAMS if p.optional}
+    for path in sorted(p for p in places.CONFIGURATION.rglob("*") if optional.isdisjoint(p.parts)):
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:12]
 
 
-def up() -> None:
+def up(*, kueue: bool = False) -> None:
+    """Starts the cluster, or what is missing of it; Kueue, once added, stays until the cluster goes."""
     checks.is_linux()
     checks.is_root()
     packages.require_cluster()
@@ -41,7 +43,7 @@ def up() -> None:
         if node.init_pid() is None:
             checks.before_start()
             programs.build_missing()
-            addons.kuberay_manifest()
+            addons.module_manifest("kuberay")
             node.remove()  # what a node leaves that was ended from outside, by a reboot for one
             checks.networks_are_free()
             node.create()
@@ -57,6 +59,9 @@ def up() -> None:
         certificates.make(places.KUBERNETES)
         kubelet.write_configuration()
         start()
+        if kueue:
+            addons.add_kueue()
+            commands.say("Kueue available")
     commands.say(f"cluster is up: export KUBECONFIG={places.KUBECONFIG}")
 
 

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.operator import programs
+from tests.operator import operator_process, programs
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually
 from tests.operator.heads import Heads
 from tests.operator.operator_process import OperatorProcess
 
-from simplerl_api import yaml12
-
 ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts/simplerl-operator"
 _numbers = itertools.count(1)
 
 
@@ -50,18 +47,7 @@ def heads() -> Iterator[Heads]:
 @pytest.fixture(scope="session")
 def operator(plane: ControlPlane, heads: Heads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
     """The operator, with no more rights than the chart gives it."""
-    plane.namespace("simplerl-system")
-    rendered = subprocess.run(
-        [str(programs.path("helm")), "template", "simplerl-operator", str(CHART), "--namespace=simplerl-system"],
-        check=True, capture_output=True, text=True, timeout=60,
-    ).stdout  # fmt: skip
-    for document in yaml12.load_all(rendered):
-        if document["kind"] in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
-            namespace = document["metadata"].get("namespace")
-            where = f"/namespaces/{namespace}" if namespace else ""
-            plural = document["kind"].lower() + "s"
-            path = f"/apis/rbac.authorization.k8s.io/v1{where}/{plural}/{document['metadata']['name']}"
-            plane.apply(path, document)
+    operator_process.grant(plane)
     process = OperatorProcess(
         plane, tmp_path_factory.mktemp("operator"), f"http://127.0.0.1:{heads.port}/{{namespace}}/{{cluster}}"
     )
