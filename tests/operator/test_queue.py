@@ -1,6 +1,8 @@
 """A job that Kueue holds back, takes back and admits: decisions, and what is passed on to its children."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,6 +192,22 @@ ANNOTATIONS = {
     "scheduling.volcano.sh/queue-name": "v",
     "kubectl.kubernetes.io/last-applied-configuration": "{}",
 }
+
+
+def test_the_page_lists_what_is_passed_on() -> None:
+    """docs/kueue.md and the code name the same labels and annotations, in the same place."""
+    page = (Path(__file__).parents[2] / "docs/kueue.md").read_text("utf-8")
+    rows = [line.split("|")[2:4] for line in page.splitlines() if line.startswith("| ") and "label" in line]
+    on_cluster, on_pods = ({n for row in rows for n in re.findall(r"`([^`]+/[^`]+)`", row[i])} for i in (0, 1))
+    every = {name: "x" for name in on_cluster | on_pods}
+    manifest = ray_clusters.ray_cluster(job(started(), labels=every, annotations=every))
+    worker = manifest["spec"]["workerGroupSpecs"][0]["template"]["metadata"]
+    assert on_cluster == {k for k, v in named(manifest["metadata"]) if v == "x"}
+    assert on_pods == {k for k, v in named(worker) if v == "x"}
+
+
+def named(metadata: dict[str, Any]) -> list[tuple[str, str]]:
+    return [*metadata["labels"].items(), *metadata["annotations"].items()]
 
 
 def test_queues_and_schedulers_get_what_they_read_and_nothing_else() -> None:
