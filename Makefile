@@ -44,8 +44,8 @@ requirements: ## Compile the pinned sets in requirements/ anew (needs the networ
 
 ##@ Cluster and images
 .PHONY: cluster-up cluster-down cluster-status kubeconfig images dev-image
-cluster-up: ## Start the embedded Kubernetes with KubeRay (Linux, root; KUEUE=1: with Kueue too)
-	@$(cluster) up $(if $(KUEUE),--kueue)
+cluster-up: ## Start the embedded Kubernetes with KubeRay (Linux, root; KUEUE=1, NETWORK_POLICY=1: with these too)
+	@$(cluster) up $(if $(KUEUE),--kueue) $(if $(NETWORK_POLICY),--network-policy)
 cluster-down: ## Stop it and leave nothing behind (PURGE=1: its stored images too)
 	@$(cluster) down $(if $(PURGE),--purge)
 cluster-status: ## What runs, at which versions and addresses

@@ -16,6 +16,7 @@ from . import (
     node,
     packages,
     places,
+    policies,
     programs,
 )
 from .errors import ClusterError
@@ -34,8 +35,8 @@ def version_key() -> str:
     return digest.hexdigest()[:12]
 
 
-def up(*, kueue: bool = False) -> None:
-    """Starts the cluster, or what is missing of it; Kueue, once added, stays until the cluster goes."""
+def up(*, kueue: bool = False, network_policy: bool = False) -> None:
+    """Starts the cluster, or what is missing of it; what is added to it stays until it goes."""
     checks.is_linux()
     checks.is_root()
     packages.require_cluster()
@@ -62,6 +63,9 @@ def up(*, kueue: bool = False) -> None:
         if kueue:
             addons.add_kueue()
             commands.say("Kueue available")
+        if network_policy:
+            policies.enforce()
+            commands.say("NetworkPolicies are enforced")
     commands.say(f"cluster is up: export KUBECONFIG={places.KUBECONFIG}")
 
 
