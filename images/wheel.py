@@ -14,7 +14,14 @@ from hack.cluster.errors import ClusterError
 
 from .builder import REPOSITORY
 
-SOURCES = ("pyproject.toml", "README.md", "crds/simplerl_api", "operator/simplerl_operator", "trainer/simplerl_trainer")
+SOURCES = (
+    "pyproject.toml",
+    "README.md",
+    "crds/simplerl_api",
+    "operator/simplerl_operator",
+    "operator/kubectl_simplerl",
+    "trainer/simplerl_trainer",
+)
 VENV = "opt/venv"
 PYTHON = "3.11"  # of the images
 SITE_PACKAGES = f"{VENV}/lib/python{PYTHON}/site-packages"

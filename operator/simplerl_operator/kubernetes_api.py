@@ -92,6 +92,11 @@ class KubernetesApi:
         path = kind.path(namespace, name, "status")
         return await self._request("PATCH", path, query, manifest, "application/apply-patch+yaml")
 
+    async def merge(self, kind: Kind, namespace: str, name: str, patch: Document, manager: str) -> Document:
+        """A JSON merge patch; fields that the API does not know are refused."""
+        query = [("fieldManager", manager), ("fieldValidation", "Strict")]
+        return await self._request("PATCH", kind.path(namespace, name), query, patch, "application/merge-patch+json")
+
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
         """Deletes the object if it is still the one with this uid; its dependents follow in the background."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}

@@ -59,7 +59,7 @@ class ControlPlane:
         self.port = free_port()
         self._programs = (etcd, kube_apiserver)
         self._running: list[subprocess.Popen[bytes]] = []
-        self._tls = ssl.create_default_context()
+        self.tls = ssl.create_default_context()
 
     @property
     def url(self) -> str:
@@ -94,7 +94,7 @@ class ControlPlane:
             f"--service-account-signing-key-file={at}/sa.key", "--disable-admission-plugins=ServiceAccount",
             f"--audit-policy-file={at}/audit.yaml", f"--audit-log-path={at}/audit.log",
         ])  # fmt: skip
-        self._tls = ssl.create_default_context(cafile=str(at / "tls.crt"))
+        self.tls = ssl.create_default_context(cafile=str(at / "tls.crt"))
         eventually("the API server", self._ready, 60)
 
     def stop(self) -> None:
@@ -130,7 +130,7 @@ class ControlPlane:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30, context=self._tls) as response:
+            with urllib.request.urlopen(request, timeout=30, context=self.tls) as response:
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
             text = error.read().decode(errors="replace")
@@ -176,7 +176,7 @@ class ControlPlane:
                 raise AssertionError(f"{process.args} ended: {logs}")
         try:
             request = urllib.request.Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
-            with urllib.request.urlopen(request, timeout=5, context=self._tls) as response:
+            with urllib.request.urlopen(request, timeout=5, context=self.tls) as response:
                 return response.status == 200
         except OSError:
             return False

@@ -22,6 +22,9 @@ class StandIn:
     refuse_submission: str = ""
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     log: str = ""
+    actors: dict[str, str] = field(default_factory=dict)
+    """The output of each training rank, by its actor's id."""
+    history: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     """The driver's document; None: nobody listens."""
     tokens: set[str] = field(default_factory=set)
@@ -70,7 +73,11 @@ class Heads:
             web.post(at + "/api/jobs/", self._submit),
             web.get(at + "/api/jobs/{id}", self._job),
             web.get(at + "/api/jobs/{id}/logs", self._logs),
+            web.get(at + "/api/v0/actors", self._actors),
+            web.get(at + "/api/v0/logs/{media}", self._log_lines),
             web.get(at + "/progress", self._progress),
+            web.get(at + "/history", self._history),
+            web.get(at + "/", self._page),
         ])  # fmt: skip
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
@@ -118,6 +125,50 @@ class Heads:
 
     async def _logs(self, request: web.Request) -> web.Response:
         return self._door(request) or web.json_response({"logs": self._at(request).log})
+
+    async def _actors(self, request: web.Request) -> web.Response:
+        if (no := self._door(request)) is not None:
+            return no
+        found = [
+            {"actor_id": id, "class_name": "RankActor", "state": "ALIVE", "pid": 100 + i, "start_time": i}
+            for i, id in enumerate(self._at(request).actors)
+        ]
+        other = {"actor_id": "e", "class_name": "EngineActor", "state": "ALIVE", "pid": 1, "start_time": 0}
+        return web.json_response({"result": True, "msg": "", "data": {"result": {"result": [other, *found]}}})
+
+    async def _log_lines(self, request: web.Request) -> web.StreamResponse:
+        """As Ray's: `file` is what there is, `stream` goes on for as long as the head lives."""
+        if (no := self._door(request)) is not None:
+            return no
+        head, query = self._at(request), request.query
+        ray_job = query.get("submission_id")
+        if ray_job is not None and ray_job not in head.jobs:
+            return web.Response(status=500, text=f"no job {ray_job}")
+
+        def there() -> str:
+            return head.log if ray_job is not None else head.actors[query["actor_id"]]
+
+        text, count = there(), int(query["lines"])
+        lines = text.splitlines(keepends=True)
+        shown = "".join(lines if count < 0 else lines[max(0, len(lines) - count) :])
+        if request.match_info["media"] == "file":
+            return web.Response(text=shown)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(shown.encode())
+        sent = len(text)
+        while head.up:
+            if len(there()) > sent:
+                await response.write(there()[sent:].encode())
+                sent = len(there())
+            await asyncio.sleep(0.02)
+        return response
+
+    async def _history(self, request: web.Request) -> web.Response:
+        return self._door(request) or web.json_response(self._at(request).history)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return self._door(request) or web.Response(text="<h1>a page</h1>", content_type="text/html")
 
     async def _progress(self, request: web.Request) -> web.Response:
         head = self._at(request)

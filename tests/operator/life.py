@@ -13,24 +13,13 @@ JOBS = "/apis/simplerl.io/v1alpha1/namespaces"
 class Life:
     """One job."""
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        heads: Heads,
-        namespace: str,
-        name: str = "tiny",
-        *,
-        labels: dict[str, str] | None = None,
-        **sections: Any,
-    ) -> None:
+    def __init__(self, plane: ControlPlane, heads: Heads, namespace: str, name: str = "tiny", **sections: Any) -> None:
         self.plane = plane
         self.heads = heads
         self.namespace = namespace
         self.name = name
         self.path = f"{JOBS}/{namespace}/simplerljobs/{name}"
-        document = documents.job(name, namespace, **sections)
-        document["metadata"]["labels"] = labels or {}
-        self.created = plane.apply(self.path, document)
+        self.created = plane.apply(self.path, documents.job(name, namespace, **sections))
         self.uid = self.created["metadata"]["uid"]
 
     @property
