@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import step
+from benchmarks.operator import fleet, measure
 
 from simplerl_api import validation
 
@@ -39,3 +40,16 @@ def test_the_table_leaves_the_first_step_out_of_the_mean() -> None:
 
 def test_a_run_that_did_no_step_says_so(tmp_path: Path) -> None:
     assert step.table(step.rows(tmp_path)) == "no step was done"
+
+
+def test_quantiles_and_series_are_read_right() -> None:
+    assert [measure.quantile([1.0, 2.0, 3.0, 4.0], share) for share in (0.5, 0.99, 1.0)] == [2.0, 4.0, 4.0]
+    assert measure.series('# HELP a\na{phase="x y"} 3.0\nb 1e3\n') == {'a{phase="x y"}': 3.0, "b": 1000.0}
+
+
+def test_the_bare_cluster_of_the_fleet_has_the_shape_of_the_jobs() -> None:
+    assert validation.faults(fleet.job("a", "b")) == []
+    bare = fleet.bare("a", "b")
+    group = bare["spec"]["workerGroupSpecs"][0]
+    assert (group["replicas"], group["template"]["spec"]["containers"][0]["image"]) == (1, fleet.IMAGE)
+    assert fleet.ray_job("a", "b")["spec"]["rayClusterSpec"] == bare["spec"]
