@@ -21,7 +21,7 @@ demo-real: venv ## A few steps of SmolLM2-135M on GSM8K by the same path (slow o
 	@hack/demo-real.sh
 
 ##@ Develop
-.PHONY: venv generate lint test test-long test-gpu requirements
+.PHONY: venv generate lint test test-long test-faults test-gpu requirements
 venv: ## Make .venv with everything for developing
 	@hack/venv.sh
 generate: venv ## Write the CRD and docs/reference/ from the models
@@ -35,6 +35,8 @@ test: venv ## What CI runs: lint, unit and integration tests, the demo in real p
 	@hack/test.sh
 test-long: venv ## Learning runs and fault drills that do not fit into `make test`; goes on where it was cut short
 	@hack/test-long.sh
+test-faults: venv ## Ten and more faults in real pods; writes docs/faults.md (ONLY=word: those of that name)
+	@ONLY="$(ONLY)" hack/test-faults.sh
 test-gpu: ## Tests on real GPUs (GPUS=2: insist on two; PYTHON=...: one with requirements/trainer-cuda.txt and dev.txt)
 	@hack/test-gpu.sh
 requirements: ## Compile the pinned sets in requirements/ anew (needs the network)
@@ -42,8 +44,8 @@ requirements: ## Compile the pinned sets in requirements/ anew (needs the networ
 
 ##@ Cluster and images
 .PHONY: cluster-up cluster-down cluster-status kubeconfig images dev-image
-cluster-up: ## Start the embedded Kubernetes with KubeRay (Linux, root)
-	@$(cluster) up
+cluster-up: ## Start the embedded Kubernetes with KubeRay (Linux, root; KUEUE=1, NETWORK_POLICY=1: with these too)
+	@$(cluster) up $(if $(KUEUE),--kueue) $(if $(NETWORK_POLICY),--network-policy)
 cluster-down: ## Stop it and leave nothing behind (PURGE=1: its stored images too)
 	@$(cluster) down $(if $(PURGE),--purge)
 cluster-status: ## What runs, at which versions and addresses

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.operator import programs, rights
+from tests.operator import operator_process, programs
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually, free_port
 from tests.operator.operator_process import OperatorProcess
 
@@ -83,7 +83,7 @@ class Fleet:
 
     def start_operator(self, *, step_seconds: float, steps: int, **environment: str) -> OperatorProcess:
         """The operator with the chart's rights, and the heads that it finds."""
-        rights.grant(self.plane)
+        operator_process.grant(self.plane)
         paths = os.pathsep.join(str(ROOT / folder) for folder in ("crds", "operator"))
         self.spawn(
             "heads",

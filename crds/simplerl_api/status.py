@@ -16,6 +16,7 @@ class Phase(StrEnum):
     """Where the job stands, in one word."""
 
     PENDING = "Pending"
+    QUEUED = "Queued"
     PROVISIONING = "Provisioning"
     STARTING = "Starting"
     TRAINING = "Training"
@@ -206,6 +207,8 @@ class Status(Struct):
     """Number of the attempt, from 1."""
     attempt_start_time: Time | None = None
     """When this attempt's RayCluster was created."""
+    admitted_time: Time | None = None
+    """When Kueue last admitted the job; absent where no Kueue manages it, and while it waits for the first time."""
     last_progress_time: Time | None = None
     """When anything last moved."""
     attempts: Annotated[list[AttemptStatus], Field(max_length=5)] = Field(default_factory=list)

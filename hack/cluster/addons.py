@@ -1,4 +1,5 @@
-"""What runs in every embedded cluster: CoreDNS and KubeRay, as images of one program each, and their manifests."""
+"""What runs in every embedded cluster, CoreDNS and KubeRay, and where it is asked for, Kueue: as images of one program
+each, and their manifests."""
 
 import hashlib
 import json
@@ -11,7 +12,8 @@ from . import addresses, commands, containerd, control_plane, image_store, oci, 
 from .errors import ClusterError
 
 NONROOT = "65532:65532"
-KUBERAY_FOLDERS = ("crd", "rbac", "manager")
+PARTS = {"kuberay": ("crd", "rbac", "manager"), "kueue": ("default", "components")}
+"""Folders of a module's config/ that etc/NAME/kustomization.yaml stands over."""
 
 
 def image(program: str) -> oci.Image:
@@ -19,8 +21,8 @@ def image(program: str) -> oci.Image:
     built = programs.BY_NAME[program]
     folder = places.CACHE / "images" / f"{program}-{built.key}"
     if not folder.is_dir():
-        # KubeRay's manifest calls its program /manager
-        path = "/manager" if program == "kuberay" else f"/{program}"
+        # the manifests out of modules call their programs /manager
+        path = "/manager" if program in PARTS else f"/{program}"
         settings = {"User": NONROOT, "Entrypoint": [path], "WorkingDir": "/"}
         layer = oci.tar_of([(path.lstrip("/"), programs.path(program).read_bytes(), 0o755)])
         oci.write_layout(oci.from_nothing(settings).with_layer(layer, f"{program} {built.version}"), folder)
@@ -44,28 +46,28 @@ def coredns_manifest() -> str:
     return string.Template(text).substitute(image=image_name("coredns"), dns_ip=addresses.DNS_IP)
 
 
-def kuberay_manifest() -> Path:
-    """KubeRay's own manifests out of its module with our few changes, made once and kept.
+def module_manifest(program: str) -> Path:
+    """A program's own manifests out of its module with our few changes, made once and kept.
 
     Compact JSON: 1 MB of it is applied in half the time of 4 MB of YAML.
     """
-    overlay = places.CONFIGURATION / "kuberay"
-    name, tag = image_name("kuberay").rsplit(":", 1)
+    overlay = places.CONFIGURATION / program
+    name, tag = image_name(program).rsplit(":", 1)
     key = hashlib.sha256((name + tag).encode())
     for path in sorted(overlay.iterdir()):
         key.update(path.read_bytes())
-    made = places.CACHE / "manifests" / f"kuberay-{key.hexdigest()[:12]}.json"
+    made = places.CACHE / "manifests" / f"{program}-{key.hexdigest()[:12]}.json"
     if not made.exists():
         made.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=made.parent, prefix=".kuberay-") as folder:
+        with tempfile.TemporaryDirectory(dir=made.parent, prefix=f".{program}-") as folder:
             work = Path(folder)
-            source = programs.module_folder(programs.BY_NAME["kuberay"])
-            for part in KUBERAY_FOLDERS:
+            source = programs.module_folder(programs.BY_NAME[program])
+            for part in PARTS[program]:
                 shutil.copytree(source / "config" / part, work / part, copy_function=shutil.copyfile)
-                commands.run(["chmod", "-R", "u+w", work / part], "copying KubeRay's manifests")
+                commands.run(["chmod", "-R", "u+w", work / part], f"copying {program}'s manifests")
             for path in overlay.iterdir():
                 (work / path.name).write_text(string.Template(path.read_text()).substitute(name=name, tag=tag))
-            text = commands.run([programs.path("kubectl"), "kustomize", work], "rendering KubeRay's manifests")
+            text = commands.run([programs.path("kubectl"), "kustomize", work], f"rendering {program}'s manifests")
             (work / "list.json").write_text(json.dumps(as_list(text), separators=(",", ":")))
             (work / "list.json").rename(made)
     return made
@@ -93,25 +95,39 @@ def as_list(yaml: str) -> dict[str, object]:
 
 
 def apply_manifests() -> None:
+    apply("coredns", coredns_manifest())
+    apply("kuberay", module_manifest("kuberay").read_text())
+
+
+def apply(name: str, text: str) -> None:
     """Server-side: KubeRay's definitions are too large for the annotation of a client-side apply."""
-    for name, text in (("coredns", coredns_manifest()), ("kuberay", kuberay_manifest().read_text())):
-        applied = places.STATE / f"{name}.applied"
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        if applied.exists() and applied.read_text() == digest:
-            continue
-        command = control_plane.kubectl(
-            "apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-"
-        )
-        try:
-            commands.run(command, f"applying {name}", stdin=text, seconds=120)
-        except ClusterError:  # a definition was not served yet when its first object came
-            commands.run(command, f"applying {name}", stdin=text, seconds=120)
-        applied.write_text(digest)
+    applied = places.STATE / f"{name}.applied"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if applied.exists() and applied.read_text() == digest:
+        return
+    command = control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-")
+    try:
+        commands.run(command, f"applying {name}", stdin=text, seconds=120)
+    except ClusterError:  # a definition was not served yet when its first object came
+        commands.run(command, f"applying {name}", stdin=text, seconds=120)
+    applied.write_text(digest)
 
 
 def wait_until_available() -> None:
-    for namespace, name in (("kube-system", "coredns"), ("ray-system", "kuberay-operator")):
-        command = control_plane.kubectl(
-            "--namespace", namespace, "rollout", "status", f"deployment/{name}", "--timeout=180s"
-        )
-        commands.run(command, f"waiting for {name} to be available", seconds=190)
+    wait_for("kube-system", "coredns")
+    wait_for("ray-system", "kuberay-operator")
+
+
+def wait_for(namespace: str, name: str) -> None:
+    command = control_plane.kubectl(
+        "--namespace", namespace, "rollout", "status", f"deployment/{name}", "--timeout=180s"
+    )
+    commands.run(command, f"waiting for {name} to be available", seconds=190)
+
+
+def add_kueue() -> None:
+    """Kueue in a cluster that runs (https://kueue.sigs.k8s.io), with the integration of RayClusters alone."""
+    programs.build_missing("kueue")
+    image_store.ensure(image("kueue"), image_name("kueue"))
+    apply("kueue", module_manifest("kueue").read_text())
+    wait_for("kueue-system", "kueue-controller-manager")

@@ -16,6 +16,7 @@ from . import (
     node,
     packages,
     places,
+    policies,
     programs,
 )
 from .errors import ClusterError
@@ -28,12 +29,14 @@ DAEMONS = (
 def version_key() -> str:
     """Two clones with the same key run the same cluster."""
     digest = hashlib.sha256("".join(p.key for p in programs.PROGRAMS if not p.optional).encode())
-    for path in sorted(places.CONFIGURATION.rglob("*")):
+    optional = {p.name for p in programs.PROGRAMS if p.optional}
+    for path in sorted(p for p in places.CONFIGURATION.rglob("*") if optional.isdisjoint(p.parts)):
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:12]
 
 
-def up() -> None:
+def up(*, kueue: bool = False, network_policy: bool = False) -> None:
+    """Starts the cluster, or what is missing of it; what is added to it stays until it goes."""
     checks.is_linux()
     checks.is_root()
     packages.require_cluster()
@@ -41,7 +44,7 @@ def up() -> None:
         if node.init_pid() is None:
             checks.before_start()
             programs.build_missing()
-            addons.kuberay_manifest()
+            addons.module_manifest("kuberay")
             node.remove()  # what a node leaves that was ended from outside, by a reboot for one
             checks.networks_are_free()
             node.create()
@@ -57,6 +60,12 @@ def up() -> None:
         certificates.make(places.KUBERNETES)
         kubelet.write_configuration()
         start()
+        if kueue:
+            addons.add_kueue()
+            commands.say("Kueue available")
+        if network_policy:
+            policies.enforce()
+            commands.say("NetworkPolicies are enforced")
     commands.say(f"cluster is up: export KUBECONFIG={places.KUBECONFIG}")
 
 

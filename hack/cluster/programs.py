@@ -105,6 +105,7 @@ PROGRAMS = (
     ),
     Program("helm", "helm.sh/helm/v3", ("helm.sh/helm/v3/cmd/helm",), ("helm",)),
     Program("kueue", "sigs.k8s.io/kueue", ("sigs.k8s.io/kueue/cmd/kueue",), ("kueue",), optional=True),
+    Program("kube-router", "github.com/cloudnativelabs/kube-router/v2", (".",), ("kube-router",), optional=True),
     Program("kwok", "sigs.k8s.io/kwok", ("sigs.k8s.io/kwok/cmd/kwok",), ("kwok",), optional=True),
 )
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.operator import programs, rights
+from tests.operator import operator_process, programs
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually
 from tests.operator.heads import Heads
 from tests.operator.operator_process import OperatorProcess
@@ -47,7 +47,7 @@ def heads() -> Iterator[Heads]:
 @pytest.fixture(scope="session")
 def operator(plane: ControlPlane, heads: Heads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
     """The operator, with no more rights than the chart gives it."""
-    rights.grant(plane)
+    operator_process.grant(plane)
     process = OperatorProcess(
         plane, tmp_path_factory.mktemp("operator"), f"http://127.0.0.1:{heads.port}/{{namespace}}/{{cluster}}"
     )

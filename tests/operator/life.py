@@ -13,13 +13,24 @@ JOBS = "/apis/simplerl.io/v1alpha1/namespaces"
 class Life:
     """One job."""
 
-    def __init__(self, plane: ControlPlane, heads: Heads, namespace: str, name: str = "tiny", **sections: Any) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        heads: Heads,
+        namespace: str,
+        name: str = "tiny",
+        *,
+        labels: dict[str, str] | None = None,
+        **sections: Any,
+    ) -> None:
         self.plane = plane
         self.heads = heads
         self.namespace = namespace
         self.name = name
         self.path = f"{JOBS}/{namespace}/simplerljobs/{name}"
-        self.created = plane.apply(self.path, documents.job(name, namespace, **sections))
+        document = documents.job(name, namespace, **sections)
+        document["metadata"]["labels"] = labels or {}
+        self.created = plane.apply(self.path, document)
         self.uid = self.created["metadata"]["uid"]
 
     @property

@@ -23,11 +23,20 @@ CLUSTER = "tiny-0a1b2-1"
 READY = {"HeadPodReady": RayCondition("True", "HeadPodRunningAndReady", "")}
 
 
-def job(status: dict[str, Any] | None = None, *, deleting: bool = False, name: str = "tiny", **sections: Any) -> Job:
+def job(
+    status: dict[str, Any] | None = None,
+    *,
+    deleting: bool = False,
+    name: str = "tiny",
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    **sections: Any,
+) -> Job:
     """The tiny job with a status."""
     metadata: dict[str, Any] = {
         "name": name, "namespace": "team-a", "uid": UID, "generation": 2, "resourceVersion": "7"
     }  # fmt: skip
+    metadata |= {k: v for k, v in (("labels", labels), ("annotations", annotations)) if v}
     if deleting:
         metadata["deletionTimestamp"] = rfc3339(NOW)
     document = {"metadata": metadata, "spec": documents.spec(**sections), "status": status or {}}

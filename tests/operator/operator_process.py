@@ -8,9 +8,29 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from tests.operator import programs
 from tests.operator.control_plane import OPERATOR_TOKEN, ControlPlane, eventually, free_port
 
+from simplerl_api import yaml12
+
 ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts/simplerl-operator"
+
+
+def grant(plane: ControlPlane) -> None:
+    """Gives the operator the rights that the chart gives it, and no more."""
+    plane.namespace("simplerl-system")
+    rendered = subprocess.run(
+        [str(programs.path("helm")), "template", "simplerl-operator", str(CHART), "--namespace=simplerl-system"],
+        check=True, capture_output=True, text=True, timeout=60,
+    ).stdout  # fmt: skip
+    for document in yaml12.load_all(rendered):
+        if document["kind"] in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
+            namespace = document["metadata"].get("namespace")
+            where = f"/namespaces/{namespace}" if namespace else ""
+            plural = document["kind"].lower() + "s"
+            path = f"/apis/rbac.authorization.k8s.io/v1{where}/{plural}/{document['metadata']['name']}"
+            plane.apply(path, document)
 
 
 class OperatorProcess:

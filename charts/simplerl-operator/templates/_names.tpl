@@ -25,6 +25,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get, list, watch, create, delete]
+# why a queued job waits; where there is no Kueue the rule grants nothing
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

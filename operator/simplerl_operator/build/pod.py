@@ -13,7 +13,7 @@ from simplerl_api.run import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, reward_cod
 from simplerl_api.spec.cluster import Pods, Resources, Volume
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.reference import ConfigMapKeyRef, SecretKeyRef
-from simplerl_operator.build import metadata
+from simplerl_operator.build import metadata, scheduling
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
 
@@ -88,9 +88,10 @@ def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> di
     }
     return {
         "metadata": {
-            "labels": {**metadata.labels(job), names.LABEL_ROLE: role},
-            # an autoscaler that moved one pod would end the whole attempt
+            "labels": {**scheduling.pod_labels(job), **metadata.labels(job), names.LABEL_ROLE: role},
             "annotations": {
+                **scheduling.pod_annotations(job, role),
+                # an autoscaler that moved one pod would end the whole attempt
                 "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
                 "karpenter.sh/do-not-disrupt": "true",
             },

@@ -3,7 +3,7 @@
 from typing import Any
 
 from simplerl_api import names
-from simplerl_operator.build import metadata, pod, quantity
+from simplerl_operator.build import metadata, pod, quantity, scheduling
 from simplerl_operator.observe.job import Job
 
 RAY_VERSION = "2.60.0"
@@ -19,9 +19,12 @@ def ray_cluster(job: Job) -> dict[str, Any]:
     worker_start = {"object-store-memory": store, "num-gpus": "0" if job.spec.cluster.cpu_only else slots}
     if job.spec.cluster.cpu_only:
         worker_start["num-cpus"] = slots  # a slot is one CPU of Ray's, whatever the container may use
-    meta = metadata.child(job, job.cluster_name, metadata.labels(job))
-    # a head that came back would be empty, and its job gone
-    meta["annotations"] = {"ray.io/disable-provisioned-head-restart": "true"}
+    meta = metadata.child(job, job.cluster_name, scheduling.cluster_labels(job) | metadata.labels(job))
+    meta["annotations"] = {
+        **scheduling.cluster_annotations(job),
+        # a head that came back would be empty, and its job gone
+        "ray.io/disable-provisioned-head-restart": "true",
+    }
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",

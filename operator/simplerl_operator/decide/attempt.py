@@ -1,7 +1,7 @@
 """Rules of an attempt that goes its ordinary way: RayCluster, pods, lock, submission, training."""
 
 from simplerl_api.status import Phase
-from simplerl_operator.decide import clocks, trouble
+from simplerl_operator.decide import clocks, queue, trouble
 from simplerl_operator.decide.decision import Action, Decision
 from simplerl_operator.decide.failure import fail
 from simplerl_operator.decide.reasons import Reason
@@ -74,7 +74,11 @@ def wait_for_pods(seen: Observation, now: float) -> Decision | None:
     found = trouble.of(seen)
     if found is None:
         ready = sum(pod.ready for pod in seen.pods)
-        found = Reason.WAITING_FOR_PODS, f"{ready} of {seen.wanted_pods} pods are ready"
+        aside = queue.unheeded(seen, now)
+        found = (
+            Reason.WAITING_FOR_PODS,
+            f"{ready} of {seen.wanted_pods} pods are ready" + (f"; {aside}" if aside else ""),
+        )
     reason, message = found
     return Decision(
         phase=Phase.PROVISIONING,

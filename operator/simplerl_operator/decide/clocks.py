@@ -18,9 +18,11 @@ def training(seen: Observation) -> bool:
 
 
 def started(seen: Observation) -> float:
+    """When the attempt's pods could first be made: time in a queue does not count."""
     started = seen.job.status.attempt_start_time or seen.job.status.start_time
     assert started is not None, "an attempt has a start"
-    return clock.seconds(started)
+    admitted = seen.job.status.admitted_time
+    return max(clock.seconds(started), clock.seconds(admitted) if admitted is not None else 0.0)
 
 
 def last_progress(seen: Observation, now: float) -> float:

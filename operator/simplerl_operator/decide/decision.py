@@ -29,6 +29,10 @@ class Decision:
     """The spec cannot be run as it is; it stays editable."""
     cluster_ready: bool | None = None
     """Whether all pods were ready and are all there; None: not asked yet."""
+    queued: bool = False
+    """Kueue holds the RayCluster back: what was submitted to it is gone, and is submitted anew once it is admitted."""
+    admitted: bool = False
+    """Kueue lets the RayCluster run, from this write on."""
     start: bool = False
     """Begin the first attempt: from this write on the spec is fixed."""
     submitted: bool = False

@@ -24,6 +24,12 @@ class Reason(StrEnum):
     CLUSTER_REJECTED = "ClusterRejected"
     """The API server or KubeRay refuses the RayCluster or what comes with it; the message is theirs."""
 
+    QUEUED = "Queued"
+    """Kueue has not admitted the job; the message is Kueue's."""
+    PREEMPTED = "Preempted"
+    """Kueue took the job's pods back for another's; it goes on from its checkpoint once it is admitted again."""
+    EVICTED = "Evicted"
+    """Kueue took the job's pods back for another reason, which the message names."""
     NOT_STARTED = "NotStarted"
     """Nothing has been made for the job yet."""
     CREATING_CLUSTER = "CreatingCluster"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from simplerl_operator.decide import attempt, before_start, deadlines, ending, losses
+from simplerl_operator.decide import attempt, before_start, deadlines, ending, losses, queue
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.observe.observation import Observation
 
@@ -16,6 +16,8 @@ RULES: Sequence[Rule] = (
     before_start.rejected,  # and the API server must take its RayCluster
     before_start.start,  # the first attempt begins: from here on the spec is fixed
     attempt.name_taken,  # the RayCluster is ours
+    queue.held_back,  # Kueue lets it run; what it takes from it is no loss
+    queue.admitted,  # which is written down first, since clocks count from it
     losses.driver_finished,  # a driver's last word counts before anything that happens to its pods
     losses.ray_job_over,  # or Ray's, where the driver left none
     losses.cluster_lost,  # the RayCluster is still there

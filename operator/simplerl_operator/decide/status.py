@@ -35,10 +35,12 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
             "attempt_start_time": clock.rfc3339(now),
             "plan": seen.job.plan,
         }
+    if decision.admitted:
+        fields["admitted_time"] = clock.rfc3339(now)
     if seen.job.started:
         fields["cluster"] = _cluster(seen, decision)
     progress = losses.last_document(seen)
-    if progress is not None and (decision.over or decision.submitted):
+    if progress is not None and (decision.over or decision.submitted or decision.queued):
         fields |= figures.read(progress, before, now)
     if decision.over:
         fields |= _ending(seen, decision, now, fields)
@@ -70,6 +72,8 @@ def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
     before = seen.job.status.cluster
     if seen.cluster is None or seen.cluster.owner_uid != seen.job.uid or decision.over:
         return before
+    if decision.queued:
+        return ClusterStatus(name=seen.cluster.name, uid=seen.cluster.uid, desired_workers=seen.wanted_pods - 1)
     submission = before.submission_id if before else None
     pod_set = before.pod_set if before else None
     if pod_set is None and seen.ready:

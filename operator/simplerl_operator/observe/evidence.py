@@ -1,5 +1,6 @@
 """What events showed of pods that ended: a pod that is gone can no longer be asked how it ended."""
 
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from simplerl_operator.observe.job import Job, Key
@@ -11,6 +12,7 @@ class Evidence:
 
     def __init__(self) -> None:
         self._seen: dict[Key, dict[str, Pod]] = {}
+        self._retired: dict[Key, set[str]] = {}
 
     def note(self, key: Key, pod: Pod, *, gone: bool) -> bool:
         """Takes note of a pod in an event, if it ends. Says whether it does."""
@@ -28,8 +30,21 @@ class Evidence:
         return tuple(
             pod
             for uid, pod in sorted(self._seen.get(job.key, {}).items(), key=lambda item: item[1].name)
-            if uid not in there and pod.job_uid == job.uid and pod.attempt == job.attempt
+            if uid not in there
+            and uid not in self.retired(job.key)
+            and pod.job_uid == job.uid
+            and pod.attempt == job.attempt
         )
+
+    def retire(self, key: Key, there: Iterable[str]) -> None:
+        """Pods that Kueue took are no losses, whatever is still to be heard of them; `there` holds the uids of those
+        that are still there."""
+        self._retired.setdefault(key, set()).update(there, self._seen.pop(key, {}))
+
+    def retired(self, key: Key) -> Set[str]:
+        """Uids of the pods that Kueue took."""
+        return self._retired.get(key, frozenset())
 
     def forget(self, key: Key) -> None:
         self._seen.pop(key, None)
+        self._retired.pop(key, None)

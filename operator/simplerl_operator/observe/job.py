@@ -1,6 +1,7 @@
 """The job as the API server holds it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from simplerl_api import names, validation
@@ -31,6 +32,9 @@ class Job:
     faults: tuple[str, ...]
     """A sentence for each reason for which the spec cannot be used."""
     status: Status
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """All labels of the object; build/scheduling.py says which of them its children bear."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
@@ -92,6 +96,8 @@ def read(document: dict[str, Any], trainer_image: str, defaults: JobDefaults | N
         plan=plan,
         faults=faults,
         status=status,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
     )
 
 

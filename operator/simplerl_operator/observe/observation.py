@@ -8,6 +8,7 @@ from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.pods import Pod
 from simplerl_operator.observe.ray_cluster import RayCluster
+from simplerl_operator.observe.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,8 @@ class Observation:
     """Pods of the attempt that exist, the head first."""
     lost: tuple[Pod, ...] = ()
     """Pods of the attempt that are gone, as their last events showed them."""
+    workload: Workload | None = None
+    """Kueue's Workload of the RayCluster; looked for where one is to be expected."""
     inputs: Inputs | None = None
     head: Head | None = None
     progress: Progress | None = None

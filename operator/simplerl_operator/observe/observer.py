@@ -6,15 +6,16 @@ from dataclasses import replace
 
 from simplerl_api import names
 from simplerl_operator import clock, head_address
-from simplerl_operator.build import secret
-from simplerl_operator.kinds import EVENT, POD, RAY_CLUSTER
-from simplerl_operator.kubernetes_api import KubernetesApi
-from simplerl_operator.observe import inputs, pods, ray_cluster
+from simplerl_operator.build import scheduling, secret
+from simplerl_operator.kinds import EVENT, POD, RAY_CLUSTER, WORKLOAD
+from simplerl_operator.kubernetes_api import KubernetesApi, Refused
+from simplerl_operator.observe import inputs, pods, ray_cluster, workload
 from simplerl_operator.observe.evidence import Evidence
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.observation import Head, Lock, Observation
 from simplerl_operator.observe.pods import Pod
 from simplerl_operator.observe.ray_cluster import RayCluster
+from simplerl_operator.observe.workload import Workload
 from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 
@@ -52,10 +53,14 @@ class Observer:
             usable = job.spec is not None and not job.faults
             return Observation(job=job, inputs=await inputs.look(self._api, job) if usable else None)
         seen = await self._attempt(job)
+        if seen.cluster is not None and seen.cluster.suspended:
+            return await self._queued(seen)
         if _lost_unseen(seen):
             # the event that shows how the pod ended is on its way
             await asyncio.sleep(_EVENT_SECONDS)
             seen = await self._attempt(job)
+            if seen.cluster is not None and seen.cluster.suspended:
+                return await self._queued(seen)
         if job.submitted:
             return await self._running(seen)
         if seen.assembled and seen.head_pod is not None:
@@ -64,8 +69,29 @@ class Observer:
 
     async def _attempt(self, job: Job) -> Observation:
         cluster, there = await asyncio.gather(self._cluster(job), self._pods(job))
+        there = tuple(pod for pod in there if pod.uid not in self._evidence.retired(job.key))
         lost = self._evidence.lost(job, {pod.uid for pod in there})
         return Observation(job=job, cluster=cluster, pods=there, lost=lost)
+
+    async def _queued(self, seen: Observation) -> Observation:
+        """Kueue holds the RayCluster back, or has just taken its pods: what became of them is no evidence."""
+        job = seen.job
+        self._evidence.retire(job.key, {pod.uid for pod in seen.pods})
+        progress = self._progress.last(job.key, job.cluster_name) if job.submitted else None
+        if not job.submitted:
+            self._progress.forget(job.key)
+        return replace(seen, workload=await self._workload(seen), progress=progress, pods=(), lost=())
+
+    async def _workload(self, seen: Observation) -> Workload | None:
+        """Kueue's Workload of the RayCluster; None also where no Kueue is installed."""
+        assert seen.cluster is not None, "a Workload stands for a RayCluster"
+        try:
+            found = await self._api.list(WORKLOAD, seen.job.namespace, labels=f"{workload.JOB_UID}={seen.cluster.uid}")
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            return None
+        return workload.read(found[0]) if found else None
 
     def forget(self, job: Job) -> None:
         """Drops what is remembered of a job that is over."""
@@ -87,6 +113,8 @@ class Observer:
     async def _rising(self, seen: Observation) -> Observation:
         """Pods that are not all ready; the Events of whatever stands still are read."""
         now = time.time()
+        if seen.cluster is not None and scheduling.QUEUE in seen.job.labels and not seen.job.status.admitted_time:
+            seen = replace(seen, workload=await self._workload(seen))
         still: str | None = None
         if seen.cluster is not None and not seen.pods and now - clock.seconds(seen.cluster.created) > _STANDS_STILL:
             still = seen.cluster.uid

@@ -24,6 +24,8 @@ class RayCluster:
     """Uid of the controlling owner; empty where there is none."""
     created: str
     deleting: bool = False
+    suspended: bool = False
+    """spec.suspend, which is Kueue's alone: the operator never sets it."""
     conditions: Mapping[str, RayCondition] = field(default_factory=dict)
     head_service: str | None = None
 
@@ -49,6 +51,7 @@ def read(document: dict[str, Any]) -> RayCluster:
         owner_uid=owners[0]["uid"] if owners else "",
         created=metadata["creationTimestamp"],
         deleting="deletionTimestamp" in metadata,
+        suspended=bool(document.get("spec", {}).get("suspend")),
         conditions={
             c["type"]: RayCondition(c["status"], c.get("reason", ""), c.get("message", ""))
             for c in status.get("conditions") or []

@@ -1,0 +1,205 @@
+"""Jobs in queues of a real Kueue, with a real KubeRay; the kubelet and the heads are played."""
+
+import itertools
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.operator import operator_process, programs
+from tests.operator.conftest import ROOT
+from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually
+from tests.operator.controllers import Controllers
+from tests.operator.heads import Heads
+from tests.operator.kuberay import Cluster
+from tests.operator.life import Life
+from tests.operator.operator_process import OperatorProcess
+
+GROUP = "/apis/kueue.x-k8s.io/v1beta2"
+QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+_numbers = itertools.count(1)
+pytestmark = pytest.mark.long
+
+
+class Place:
+    """A control plane with KubeRay, Kueue and the operator."""
+
+    def __init__(self, plane: ControlPlane, heads: Heads, controllers: Controllers) -> None:
+        self.plane = plane
+        self.heads = heads
+        self.controllers = controllers
+
+    def queue(self, *, jobs: int) -> str:
+        """A namespace whose LocalQueue team-a has quota for so many tiny jobs; a job of higher priority may preempt."""
+        namespace = self.plane.namespace(f"k{next(_numbers)}")
+        # four pods of a tiny job ask for 200 millicores each
+        resources = [{"name": "cpu", "nominalQuota": f"{jobs * 800}m"}, {"name": "memory", "nominalQuota": "1Ti"}]
+        self.apply("ResourceFlavor", "default", None, spec={})
+        self.apply("ClusterQueue", namespace, None, spec={
+            "namespaceSelector": {},
+            "preemption": {"withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [
+                {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "default", "resources": resources}]}
+            ],
+        })  # fmt: skip
+        self.apply("LocalQueue", "team-a", namespace, spec={"clusterQueue": namespace})
+        self.apply("WorkloadPriorityClass", "high", None, value=1000, description="")
+        return namespace
+
+    def apply(self, kind: str, name: str, namespace: str | None, **fields: Any) -> None:
+        where = f"/namespaces/{namespace}" if namespace else ""
+        plural = {"WorkloadPriorityClass": "workloadpriorityclasses"}.get(kind, kind.lower() + "s")
+        document = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
+        self.plane.apply(f"{GROUP}{where}/{plural}/{name}", document)
+
+    def job(self, name: str, namespace: str, **labels: str) -> "QueuedLife":
+        return QueuedLife(self.plane, self.heads, namespace, name, labels={QUEUE: "team-a"} | labels)
+
+    def workloads(self, namespace: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.plane.request("GET", f"{GROUP}/namespaces/{namespace}/workloads")["items"]
+        return found
+
+
+class QueuedLife(Life):
+    """A job whose pods KubeRay makes."""
+
+    def cluster(self) -> "RealCluster":
+        return RealCluster(self.plane, self.namespace, self.cluster_name)
+
+
+class RealCluster(Cluster):
+    """A RayCluster whose pods KubeRay makes."""
+
+    def pods(self) -> list[dict[str, Any]]:
+        path = f"/api/v1/namespaces/{self.namespace}/pods?labelSelector=ray.io/cluster={self.name}"
+        found: list[dict[str, Any]] = self.plane.request("GET", path)["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def all_ready(self) -> list[str]:
+        pods = eventually(f"4 pods of {self.name}", lambda: len(found := self.pods()) == 4 and found)
+        names = [pod["metadata"]["name"] for pod in pods]
+        for name in names:
+            self.ready(name)
+        return names
+
+
+@pytest.fixture(scope="module")
+def place(heads: Heads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Everything of its own: Kueue's webhooks and KubeRay would meddle with the jobs of other tests."""
+    plane = ControlPlane(tmp_path_factory.mktemp("queues"), programs.path("etcd"), programs.path("kube-apiserver"))
+    controllers = Controllers(plane, plane.folder)
+    operator = None
+    try:
+        plane.start()
+        subprocess.run(
+            [str(programs.path("kubectl")), f"--kubeconfig={plane.kubeconfig(ADMIN_TOKEN)}", "apply", "--server-side",
+             "-f", str(ROOT / "crds/simplerljobs.yaml")],
+            check=True, timeout=60,
+        )  # fmt: skip
+        controllers.kuberay()
+        controllers.install_kueue()
+        controllers.garbage_collector()
+        operator_process.grant(plane)
+        address = f"http://127.0.0.1:{heads.port}/{{namespace}}/{{cluster}}"
+        operator = OperatorProcess(plane, tmp_path_factory.mktemp("operator"), address)
+        operator.start()
+        yield Place(plane, heads, controllers)
+    finally:
+        if operator is not None:
+            operator.stop()
+        controllers.stop_all()
+        plane.stop()
+
+
+def test_quota_preemption_and_a_second_admission(place: Place) -> None:
+    """Complaint 15 (kueue#1146): what was preempted goes on when it is admitted again."""
+    namespace = place.queue(jobs=1)
+    first = place.job("first", namespace)
+    first.training()
+    assert first.status["admittedTime"]
+    first.head.say(state="Training", step=7)
+    eventually("step 7", lambda: first.status["training"]["step"] == 7)
+    uid = first.cluster().document["metadata"]["uid"]
+
+    second = place.job("second", namespace)
+    status = second.reaches("Queued", "Queued")
+    message = second.condition("Ready")["message"]
+    assert message.startswith("waiting in LocalQueue team-a: couldn't assign flavors to pod set ")
+    assert "insufficient unused quota for cpu in flavor default" in message
+    assert "admittedTime" not in status
+    assert second.cluster().pods() == []
+
+    urgent = place.job("urgent", namespace, **{PRIORITY: "high"})
+    status = first.reaches("Queued", "Preempted")
+    assert first.condition("Ready")["message"].startswith(
+        "Kueue took the pods back into LocalQueue team-a (Preempted): Preempted to accommodate a workload"
+    )
+    assert status["training"]["step"] == 7
+    assert "completionTime" not in status
+    assert first.cluster().document["metadata"]["uid"] == uid
+    eventually("the pods to be gone", lambda: first.cluster().pods() == [])
+    first.head.progress = None  # the driver went with its pods, and what Ray knew of it
+    first.head.jobs.clear()
+    urgent.training()
+    urgent.head.say(state="Succeeded", step=60)
+    urgent.reaches("Succeeded")
+
+    # of two that wait, the one that came first is admitted; its RayCluster is the same, its driver a new one
+    first.submitted()
+    assert first.cluster().document["metadata"]["uid"] == uid
+    assert len(first.head.submissions) == 2
+    first.head.say(state="Training", step=8)
+    first.reaches("Training")
+    assert second.status["phase"] == "Queued"
+    first.head.say(state="Succeeded", step=60)
+    first.reaches("Succeeded")
+    second.training()
+
+
+def test_a_job_that_is_over_or_deleted_holds_no_quota(place: Place) -> None:
+    """Quota is free once the pods are: a RayCluster is never finished for Kueue, so it is deleted."""
+    namespace = place.queue(jobs=1)
+    running, queued, last = (place.job(name, namespace) for name in ("running", "queued", "last"))
+    running.training()
+    queued.reaches("Queued", "Queued")
+    place.plane.request("DELETE", queued.path)
+    eventually("the queued job's RayCluster to go", lambda: queued_is_gone(place, queued))
+    last.reaches("Queued", "Queued")
+    place.plane.request("DELETE", running.path)
+    last.training()
+    last.head.say(state="Failed", failure={"reason": "NonFinite", "message": "the loss is not finite"})
+    last.reaches("Failed")
+    eventually("all Workloads to go", lambda: place.workloads(namespace) == [])
+
+
+def queued_is_gone(place: Place, life: Life) -> bool:
+    clusters = place.plane.request("GET", f"/apis/ray.io/v1/namespaces/{life.namespace}/rayclusters")["items"]
+    return life.cluster_name not in [cluster["metadata"]["name"] for cluster in clusters]
+
+
+def test_a_queue_that_does_not_exist_is_named(place: Place) -> None:
+    namespace = place.queue(jobs=1)
+    life = place.job("lost", namespace, **{QUEUE: "team-z"})
+    life.reaches("Queued", "Queued")
+    eventually("Kueue's words", lambda: "team-z doesn't exist" in life.condition("Ready")["message"])
+
+
+def test_a_job_without_a_queue_does_not_wait(place: Place) -> None:
+    namespace = place.queue(jobs=0)
+    life = QueuedLife(place.plane, place.heads, namespace, "free")
+    life.training()
+    assert "admittedTime" not in life.status
+    assert place.workloads(namespace) == []
+
+
+def test_kueue_down_is_said(place: Place) -> None:
+    """No RayCluster slips past the queue: its creation is refused until Kueue is there again (complaint 13)."""
+    namespace = place.queue(jobs=1)
+    place.controllers.stop("kueue")
+    try:
+        life = place.job("early", namespace)
+        life.reaches("Pending", "ClusterRejected")
+        assert 'failed calling webhook "mraycluster.kb.io"' in life.condition("Ready")["message"]
+    finally:
+        place.controllers.kueue()
+    life.training()
