@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests import toy_models
 from tests.gpu.running import EOS, VOCABULARY
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -35,8 +35,10 @@ def qwen2(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 
 def _qwen2(folder: Path, tied: bool, seed: int) -> Path:
-    torch.manual_seed(seed)
-    config = Qwen2Config(
+    toy_models.save_qwen2(
+        folder,
+        seed,
+        dtype=torch.bfloat16,
         vocab_size=VOCABULARY,
         hidden_size=256,
         intermediate_size=512,
@@ -47,12 +49,5 @@ def _qwen2(folder: Path, tied: bool, seed: int) -> Path:
         tie_word_embeddings=tied,
         initializer_range=0.08,
         eos_token_id=EOS,
-        bos_token_id=2,
-        pad_token_id=0,
     )
-    model = Qwen2ForCausalLM(config)
-    for name, parameter in model.named_parameters():
-        if name.endswith(("bias", "norm.weight")):  # HF starts them at 0 and 1, which would hide a lost one
-            torch.nn.init.uniform_(parameter, 0.5, 1.5)
-    model.to(torch.bfloat16).save_pretrained(folder)
     return folder

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
+from tests import toy_models
 from tests.trainer import running
-from transformers import LlamaConfig, LlamaForSequenceClassification
 
 from simplerl_trainer.models.arithmetic_tokenizer import make_tokenizer, save_tokenizer
 
@@ -17,19 +16,18 @@ WEIGHT, FAILED = 0.1, -3.0
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small random reward model that reads questions and answers of additions, and no more than 30 tokens of them."""
     folder = tmp_path_factory.mktemp("judge")
-    torch.manual_seed(0)
-    config = LlamaConfig(
+    model = toy_models.reward_model(
+        "llama",
+        0,
         vocab_size=make_tokenizer().get_vocab_size(),
         hidden_size=32,
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
         max_position_embeddings=30,
-        num_labels=1,
-        pad_token_id=0,
         initializer_range=0.2,
     )
-    LlamaForSequenceClassification(config).save_pretrained(folder)
+    model.save_pretrained(folder)
     save_tokenizer(folder)
     return folder
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests import toy_models
 from tests.trainer import running
 from tests.trainer.hub.server import TOKEN, serving
-from transformers import LlamaConfig, LlamaForSequenceClassification
 
 from simplerl_api.spec.model import TinyModel
 from simplerl_trainer.models import folder, tiny, tiny_shape
@@ -35,8 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
     path = tmp_path_factory.mktemp("hub") / "judge"
-    config = LlamaConfig(**tiny_shape.SHAPE, num_labels=1, pad_token_id=0)
-    LlamaForSequenceClassification(config).save_pretrained(path)
+    toy_models.reward_model("llama", 0, **tiny_shape.SHAPE).save_pretrained(path)
     save_tokenizer(path)
     return folder.pack(path)
 

@@ -7,34 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    LlamaForSequenceClassification,
-    PreTrainedModel,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen2ForSequenceClassification,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-    Qwen3ForSequenceClassification,
-)
+from tests import toy_models
 
 from simplerl_trainer.policy.protocol import Trajectory
 
 VOCABULARY = 64
-_FAMILIES: dict[str, tuple[type, type[PreTrainedModel], bool]] = {
-    "qwen2 tied": (Qwen2Config, Qwen2ForCausalLM, True),
-    "qwen2 untied": (Qwen2Config, Qwen2ForCausalLM, False),
-    "qwen3 tied": (Qwen3Config, Qwen3ForCausalLM, True),
-    "llama untied": (LlamaConfig, LlamaForCausalLM, False),
-}
-
-_CLASSIFIERS: dict[type[PreTrainedModel], type[PreTrainedModel]] = {
-    Qwen2ForCausalLM: Qwen2ForSequenceClassification,
-    Qwen3ForCausalLM: Qwen3ForSequenceClassification,
-    LlamaForCausalLM: LlamaForSequenceClassification,
-}
 
 
 @pytest.fixture(scope="session")
@@ -53,10 +30,9 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 
 
 def save_model(family: str, folder: Path) -> None:
-    """Writes the random model of a family, the same each time."""
-    config, model_class = _config(family)
-    torch.manual_seed(1)
-    model_class(config).save_pretrained(folder)
+    """Writes the random model of a family, `tied` or `untied`, the same each time."""
+    name, tied = family.split()
+    toy_models.language_model(name, 1, **_config(tied)).save_pretrained(folder)
     (folder / "tokenizer.json").write_text("{}")
 
 
@@ -69,30 +45,26 @@ def judge_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     def make(family: str) -> Path:
         folder = root / family.replace(" ", "-")
         if not folder.exists():
-            config, model_class = _config(family)
-            config.num_labels, config.pad_token_id = 1, 0
-            torch.manual_seed(2)
-            _CLASSIFIERS[model_class](config).save_pretrained(folder)
+            name, tied = family.split()
+            toy_models.reward_model(name, 2, **_config(tied)).save_pretrained(folder)
         return folder
 
     return make
 
 
-def _config(family: str) -> tuple[Any, type[PreTrainedModel]]:
-    config_class, model_class, tied = _FAMILIES[family]
-    config = config_class(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=128,
-        tie_word_embeddings=tied,
-        initializer_range=0.2,
-    )
-    return config, model_class
+def _config(tied: str) -> dict[str, Any]:
+    return {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 128,
+        "tie_word_embeddings": tied == "tied",
+        "initializer_range": 0.2,
+    }
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from tests import toy_models
 
 from simplerl_api.memory import checkpoints, layer_activations, shape_of
 from simplerl_trainer.policy import model
@@ -20,7 +20,9 @@ LAYERS, TOKENS = 6, 512
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Qwen2 whose layers are large against its vocabulary."""
     folder = tmp_path_factory.mktemp("models") / "deep"
-    config = Qwen2Config(
+    model = toy_models.language_model(
+        "qwen2",
+        0,
         vocab_size=8,
         hidden_size=64,
         intermediate_size=320,
@@ -30,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=1024,
         tie_word_embeddings=True,
     )
-    Qwen2ForCausalLM(config).save_pretrained(folder)
+    model.save_pretrained(folder)
     return folder
 
 

@@ -19,7 +19,7 @@ os.environ.update(
 
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from tests import toy_models
 
 torch.set_num_threads(1)
 
@@ -31,8 +31,10 @@ def qwen2(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Makes a random Qwen2 (vocabulary of 300, head_dim 32) in a folder; the same arguments give the same model."""
 
     def make(tied: bool, seed: int = 0) -> Path:
-        torch.manual_seed(seed)
-        config = Qwen2Config(
+        folder = tmp_path_factory.mktemp("model")
+        toy_models.save_qwen2(
+            folder,
+            seed,
             vocab_size=300,
             hidden_size=64,
             intermediate_size=128,
@@ -43,18 +45,7 @@ def qwen2(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             tie_word_embeddings=tied,
             initializer_range=0.2,
             eos_token_id=EOS,
-            bos_token_id=2,
-            pad_token_id=0,
         )
-        model = Qwen2ForCausalLM(config)
-        for name, parameter in model.named_parameters():
-            if name.endswith(("bias", "norm.weight")):  # HF starts them at 0 and 1, which would hide a lost one
-                torch.nn.init.uniform_(parameter, 0.5, 1.5)
-        model.generation_config.update(
-            do_sample=True, top_k=1, temperature=0.1
-        )  # must not reach the rollout's sampling
-        folder = tmp_path_factory.mktemp("model")
-        model.save_pretrained(folder)
         return folder
 
     return make
