@@ -124,7 +124,7 @@ def test_what_is_no_reward_model_is_refused(config: dict[str, object], sentence:
 @pytest.mark.parametrize(
     ("missing", "sentence"),
     [
-        ("config.json", "config.json cannot be read"),
+        ("config.json", "which has no config.json: give a whole Hugging Face folder"),
         ("tokenizer.json", "which has no tokenizer.json: give a whole Hugging Face folder"),
         ("model.safetensors", "which has no *.safetensors: give a whole Hugging Face folder"),
     ],

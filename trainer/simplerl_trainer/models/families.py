@@ -1,12 +1,12 @@
 """Which models can be trained, read from a Hugging Face folder's JSON files alone."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.memory import ModelShape, shape_of
+from simplerl_trainer.models import documents
 
 FAMILIES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM"}
 """config.json's model_type and architecture of each supported family; Qwen2.5 is of type qwen2."""
@@ -115,16 +115,7 @@ def _number(folder: Path, config: dict[str, Any], key: str) -> int:
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / name
-    if not path.exists():
-        raise _invalid(f"model folder {folder} has no {name}: give a whole Hugging Face folder")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise _invalid(f"model folder {folder} has a {name} that cannot be read ({e}): mend or replace it") from e
-    if not isinstance(document, dict):
-        raise _invalid(f"model folder {folder} has a {name} that is not an object: mend or replace it")
-    return document
+    return documents.read(folder, name, f"model folder {folder}")
 
 
 def _invalid(message: str) -> TrainerFailure:

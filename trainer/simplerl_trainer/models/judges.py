@@ -1,12 +1,11 @@
 """Which folders hold a reward model that the ranks can run, read from their JSON files alone."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.memory import ModelShape, shape_of
+from simplerl_trainer.models import documents
 
 CLASSIFIERS = {
     "qwen2": "Qwen2ForSequenceClassification",
@@ -34,7 +33,7 @@ def read(folder: Path, field: str, *, weights: bool = True) -> JudgeFolder:
     """
     if not folder.is_dir():
         raise _invalid(f"{field} is {folder}, which does not exist: check it and cluster.volumes")
-    config = _config(folder, field)
+    config = documents.read(folder, "config.json", f"{field} is {folder}, which")
     kind, architectures = config.get("model_type"), config.get("architectures") or []
     if kind not in CLASSIFIERS:
         raise _invalid(
@@ -59,17 +58,6 @@ def read(folder: Path, field: str, *, weights: bool = True) -> JudgeFolder:
     if not isinstance(longest, int):
         raise _invalid(f"{field} is {folder}, whose config.json lacks max_position_embeddings: complete it")
     return JudgeFolder(shape, longest)
-
-
-def _config(folder: Path, field: str) -> dict[str, Any]:
-    path = folder / "config.json"
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise _invalid(f"{field}: {path} cannot be read ({e}): give a whole Hugging Face folder") from e
-    if not isinstance(document, dict):
-        raise _invalid(f"{field}: {path} is not an object: give a whole Hugging Face folder")
-    return document
 
 
 def _invalid(message: str) -> TrainerFailure:
