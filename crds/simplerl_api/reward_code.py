@@ -20,7 +20,8 @@ def fault(source: str, function: str) -> str | None:
     if None in defined:
         return None  # a star import, or a condition: only running it tells
     if function not in defined:
-        near = ", ".join(sorted({n for n in defined if n and not n.startswith("_")})[:8]) or "nothing"
+        own = _names([node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)])
+        near = ", ".join(sorted({n for n in own if n and not n.startswith("_")})[:8]) or "nothing"
         return f"defines no function {function} (it defines {near}): add it, or name another one"
     last = next(node for node in reversed(tree.body) if function in _names([node]))
     return parameters_fault(last, function) if isinstance(last, ast.FunctionDef | ast.AsyncFunctionDef) else None

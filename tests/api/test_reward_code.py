@@ -35,7 +35,7 @@ FAULTY = {
     "a null byte": ("score = 1\0", "is not Python (source code string cannot contain null bytes): correct it"),
     "another function": (
         "import os.path\ndef judge(): ...\n_hidden = 1",
-        "defines no function score (it defines judge, os): add it, or name another one",
+        "defines no function score (it defines judge): add it, or name another one",
     ),
     "nothing": ("# later", "defines no function score (it defines nothing): add it, or name another one"),
     "a parameter that is not given": (

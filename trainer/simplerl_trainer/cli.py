@@ -102,16 +102,18 @@ def grade(
     from simplerl_api.failures import TrainerFailure
     from simplerl_trainer import grades
     from simplerl_trainer.rewards import grade as grading
+    from simplerl_trainer.rewards.surroundings import Surroundings
 
     if (rewards is None) != math:
         raise typer.BadParameter("give exactly one of --rewards JOB.yaml and --math")
     if rewards is None:
-        judges, gym = [Reward(name="math", math=MathReward())], None
+        judges, gym, listed = [Reward(name="math", math=MathReward())], None, []
     else:
         spec = _valid(rewards, settings).spec
         judges, gym = spec.rewards, spec.data.train.reasoning_gym
+        listed = [variable.name for variable in spec.cluster.env]
     try:
-        graded = asyncio.run(grading.grade(responses, judges, gym))
+        graded = asyncio.run(grading.grade(responses, judges, gym, Surroundings(listed)))
     except TrainerFailure as e:
         typer.echo(str(e), err=True)
         raise typer.Exit(1) from e

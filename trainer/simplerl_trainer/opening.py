@@ -20,6 +20,7 @@ from simplerl_trainer.progress.reporter import Reporter
 from simplerl_trainer.rewards import score as rewards
 from simplerl_trainer.rewards import texts as reward_texts
 from simplerl_trainer.rewards.score import Scorer
+from simplerl_trainer.rewards.surroundings import Surroundings
 from simplerl_trainer.session import Session
 from simplerl_trainer.site import reserve
 
@@ -33,7 +34,8 @@ async def open_session(
     fence.claim()
     # all that can be wrong with rewards, data and model is said before GPUs are taken
     reporter.activity("inputs")
-    await rewards.check(run.spec.rewards)
+    surroundings = Surroundings([variable.name for variable in run.spec.cluster.env], log.redaction)
+    await rewards.check(run.spec.rewards, surroundings=surroundings)
     before = fingerprints.read(Path(run.output))
     commits = await asyncio.to_thread(inputs.commits, run, before)
     judge_folders = await asyncio.to_thread(inputs.judge_folders, run, commits)
@@ -53,7 +55,7 @@ async def open_session(
         reporter.versions(started.versions)
         if started.without_mps:
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
-        async with Scorer(run.spec.rewards, str(site.local_model)) as scorer:
+        async with Scorer(run.spec.rewards, str(site.local_model), surroundings=surroundings) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
             session = Session(run, made, started, scorer, start, reporter, log, fence, readers)
             await session.resume()

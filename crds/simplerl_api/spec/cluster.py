@@ -102,7 +102,7 @@ class Cluster(Struct):
     volumes: Annotated[list[Volume], Field(max_length=32)] = Field(default_factory=list)
     """Folders mounted into every container."""
     env: Annotated[list[EnvVar], Field(max_length=64)] = Field(default_factory=list)
-    """Environment variables of every container."""
+    """Environment variables of every container, and those beyond the ordinary that python rewards see."""
     image_pull_secrets: Annotated[list[PullSecret], Field(max_length=8)] = Field(default_factory=list)
     """Credentials for the image's registry."""
     shm_size: Quantity | None = None

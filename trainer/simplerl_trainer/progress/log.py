@@ -11,12 +11,12 @@ from typing import Any
 
 from simplerl_api.progress import LOG_LINES, Progress
 from simplerl_trainer.progress.console import Console
+from simplerl_trainer.redaction import Redaction
 
 FINAL_EVENT = "final"
 """The `event` of the last line, which holds the final progress document under `progress`."""
 SHOWN = ("reward", "accuracy", "kl", "response_length", "mismatch_max", "samples_per_second")
 """Metrics in a step's log line; metrics.jsonl has all."""
-_REDACTED = "***"
 
 
 class Log:
@@ -26,7 +26,8 @@ class Log:
         """`console`: people watch stdout, so that only the file gets JSON."""
         self._file = file.open("a", encoding="utf-8", newline="\n")
         self._console = Console() if console else None
-        self._secrets = _hidden(secrets)
+        self.redaction = Redaction(secrets)
+        """Hides what must not be said."""
         self.lines: deque[str] = deque(maxlen=LOG_LINES)
 
     def info(self, message: str, /, **keys: Any) -> None:
@@ -60,9 +61,7 @@ class Log:
 
     def redact(self, text: str) -> str:
         """The text without the values of secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, _REDACTED)
-        return text
+        return self.redaction.text(text)
 
     def close(self) -> None:
         """Closes the file."""
@@ -101,10 +100,3 @@ class Log:
             self._file.flush()
         except OSError as e:  # a disk that is full must not keep the run's end from being said
             print(f"error: the log's file cannot be written: {e.strerror}", file=sys.stderr, flush=True)
-
-
-def _hidden(secrets: Sequence[str]) -> Sequence[str]:
-    """What must not appear: each line of each secret (a key file may be printed a line at a time), plain and as JSON
-    writes it; the longest first, so that no rest of one stays. Lines under 4 characters hide nothing."""
-    lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= 4}
-    return sorted(lines | {json.dumps(line)[1:-1] for line in lines}, key=len, reverse=True)

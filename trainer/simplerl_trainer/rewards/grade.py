@@ -14,6 +14,7 @@ from simplerl_trainer.rewards import score
 from simplerl_trainer.rewards.messages import Case
 from simplerl_trainer.rewards.outcome import Verdict
 from simplerl_trainer.rewards.score import Scorer
+from simplerl_trainer.rewards.surroundings import PLAIN, Surroundings
 from simplerl_trainer.samples import Finish, Score
 
 
@@ -55,7 +56,9 @@ def summary(graded: Sequence[Graded]) -> dict[str, Any]:
     }
 
 
-async def grade(file: Path, rewards: Sequence[Reward], gym: ReasoningGym | None = None) -> list[Graded]:
+async def grade(
+    file: Path, rewards: Sequence[Reward], gym: ReasoningGym | None = None, surroundings: Surroundings = PLAIN
+) -> list[Graded]:
     """Every line of a JSON Lines file, in its order. `gym`: the generator that made the questions, for a task reward.
 
     Raises TrainerFailure(INVALID_INPUT) naming the line or the reward that cannot be used.
@@ -64,8 +67,8 @@ async def grade(file: Path, rewards: Sequence[Reward], gym: ReasoningGym | None 
         if reward.model is not None:
             raise _invalid(f"rewards[{i}].model is a reward model, which only a run's ranks can ask: leave it out here")
     read = _read(file, gym)
-    await score.check(rewards)
-    async with Scorer(rewards, None) as scorer:
+    await score.check(rewards, surroundings=surroundings)
+    async with Scorer(rewards, None, surroundings=surroundings) as scorer:
         scores = await scorer.score_cases([case for _, case in read])
     return [Graded(line, found) for (line, _), found in zip(read, scores, strict=True)]
 

@@ -17,6 +17,7 @@ from simplerl_trainer.rewards import python, workers
 from simplerl_trainer.rewards.http import Service
 from simplerl_trainer.rewards.messages import Case, Setup, pack, unpack
 from simplerl_trainer.rewards.outcome import FAILURES, Outcome, Verdict
+from simplerl_trainer.rewards.surroundings import PLAIN, Surroundings
 from simplerl_trainer.rewards.workers import Pool
 from simplerl_trainer.samples import Finish, Sample, Score
 
@@ -44,18 +45,22 @@ class Scorer:
         model_folder: str | None,
         processes: int | None = None,
         environment: Mapping[str, str] | None = None,
+        surroundings: Surroundings = PLAIN,
     ) -> None:
         """`model_folder` holds the tokenizer; None where all cases are texts. `processes` are those of each reward;
         absent: half the CPUs, shared out among the rewards, at least 2 and at most 8. `environment` holds the services'
-        tokens; absent: the process's."""
+        tokens; absent: the process's. `surroundings` are those of the reward processes."""
         # reward models are run by the ranks (policy/judges.py)
         here = [(i, reward) for i, reward in enumerate(rewards) if reward.model is None]
         self._rewards = tuple(reward for _, reward in here)
         tokenizer_file = "" if model_folder is None else f"{model_folder}/tokenizer.json"
         self._texts = _Texts(tokenizer_file)
         count = processes or _default_processes(len(self._rewards))
-        self._judges = [
-            _judge(reward, f"rewards[{i}]", i, tokenizer_file, count, environment or os.environ) for i, reward in here
+        self._judges: list[Judge] = [
+            Pool(_setup(reward, i, tokenizer_file), count, own.timeout_seconds, surroundings)
+            if (own := reward.math or reward.python or reward.task)
+            else _service(reward, i, environment or os.environ)
+            for i, reward in here
         ]
 
     async def __aenter__(self) -> Self:
@@ -87,16 +92,20 @@ class Scorer:
         return await asyncio.to_thread(self._texts.of, cases) if reward.http is not None else cases
 
 
-async def check(rewards: Sequence[Reward], environment: Mapping[str, str] | None = None) -> None:
+async def check(
+    rewards: Sequence[Reward],
+    environment: Mapping[str, str] | None = None,
+    surroundings: Surroundings = PLAIN,
+) -> None:
     """Tries what can be tried before there is a model: that functions load and services answer.
 
     Raises TrainerFailure(INVALID_INPUT) with a sentence that names the reward's field.
     """
     for i, reward in enumerate(rewards):
         if reward.python is not None:
-            await workers.check(_setup(reward, f"rewards[{i}]", i, ""))
+            await workers.check(_setup(reward, i, ""), surroundings)
         if reward.http is not None:
-            service = _service(reward, f"rewards[{i}]", i, environment or os.environ)
+            service = _service(reward, i, environment or os.environ)
             try:
                 await service.check()
             finally:
@@ -152,25 +161,17 @@ def verdicts(scores: Sequence[Score]) -> dict[str, int]:
     return {str(v): counts[v] for v in Verdict}
 
 
-def _judge(
-    reward: Reward, field: str, index: int, tokenizer_file: str, processes: int, environment: Mapping[str, str]
-) -> Judge:
-    if reward.http is not None:
-        return _service(reward, field, index, environment)
-    settings = reward.math or reward.python or reward.task
-    assert settings is not None, "a reward has exactly one member"
-    return Pool(_setup(reward, field, index, tokenizer_file), processes, settings.timeout_seconds)
-
-
-def _setup(reward: Reward, field: str, index: int, tokenizer_file: str) -> Setup:
+def _setup(reward: Reward, index: int, tokenizer_file: str) -> Setup:
+    field = f"rewards[{index}]"
     if reward.python is None:
         return Setup(reward, field, MEMORY_LIMIT, tokenizer_file=tokenizer_file)
     code = str(python.code_file(reward.python, index))
     return Setup(reward, field, CODE_MEMORY_LIMIT, code=code, tokenizer_file=tokenizer_file)
 
 
-def _service(reward: Reward, field: str, index: int, environment: Mapping[str, str]) -> Service:
+def _service(reward: Reward, index: int, environment: Mapping[str, str]) -> Service:
     assert reward.http is not None
+    field = f"rewards[{index}]"
     token = environment.get(credentials.reward_token(index), "").strip() or None
     if token is None and reward.http.token_secret_ref is not None:
         raise TrainerFailure(

@@ -15,6 +15,7 @@ from typing import Any
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.rewards.messages import HEADER, Case, Ready, Setup, encode
 from simplerl_trainer.rewards.outcome import Outcome, Verdict, failure
+from simplerl_trainer.rewards.surroundings import PLAIN, Surroundings
 
 STARTUP_SECONDS = 120.0
 """For imports and the tokenizer, on a busy machine."""
@@ -22,10 +23,11 @@ LARGEST_BATCH = 256
 """Cases in one message: plain ones take microseconds each, so that the message is what costs."""
 LARGEST_CONCURRENT = 64
 """Cases that one process works on at once, where its reward is an async function."""
+CHUNK_BYTES = 65536
 SUCCESSOR_TRIES = 3
 FIRST_PAUSE_SECONDS = 1.0
-RAY_TOKEN = "RAY_AUTH_TOKEN"
-"""The variable with the token of the job's Ray cluster, which is no business of a reward's."""
+LAST_WORDS_SECONDS = 1.0
+"""For what an ended process printed: one that it has started may hold its standard error open for ever."""
 CONCURRENT_SLACK_SECONDS = 5.0
 """How much longer than one case may take all cases at once may: the process itself ends those that wait too long."""
 
@@ -59,7 +61,9 @@ class _Worker:
     """A reward process that is ready."""
 
     process: Process
-    concurrent: bool
+    printing: asyncio.Task[None]
+    """Passes on what it prints."""
+    concurrent: bool = False
 
 
 class Pool:
@@ -69,8 +73,8 @@ class Pool:
     cases the process is replaced and its other cases are scored all the same. To be used in one event loop.
     """
 
-    def __init__(self, setup: Setup, processes: int, timeout: float) -> None:
-        self._setup = setup
+    def __init__(self, setup: Setup, processes: int, timeout: float, surroundings: Surroundings = PLAIN) -> None:
+        self._setup, self._surroundings = setup, surroundings
         self._limit = processes
         self._timeout = timeout
         self._waiting: deque[_Item] = deque()
@@ -127,17 +131,17 @@ class Pool:
                     worker = await self._started()
                 # others may have done it meanwhile
                 if (items := self._take(worker)) and not await self._score(worker, items):
-                    await _kill(worker.process)
+                    await _kill(worker)
                     worker = None
         finally:
             if worker is not None:
-                await _kill(worker.process)
+                await _kill(worker)
 
     async def _started(self) -> _Worker:
         tries = SUCCESSOR_TRIES if self._proved else 1
         for attempt in range(1, tries + 1):
             try:
-                worker = await start(self._setup)
+                worker = await start(self._setup, self._surroundings)
             except TrainerFailure:
                 if attempt == tries:
                     raise
@@ -194,16 +198,16 @@ class Pool:
         return False
 
 
-async def check(setup: Setup) -> None:
+async def check(setup: Setup, surroundings: Surroundings) -> None:
     """Starts one process and ends it again.
 
     Raises TrainerFailure(INVALID_INPUT) with a sentence where its reward cannot be used, TrainerFailure(INTERNAL) where
     the process does not start for another reason.
     """
-    await _kill((await start(setup)).process)
+    await _kill(await start(setup, surroundings))
 
 
-async def start(setup: Setup) -> _Worker:
+async def start(setup: Setup, surroundings: Surroundings) -> _Worker:
     """A reward process that is ready; raises as `check`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -211,26 +215,29 @@ async def start(setup: Setup) -> _Worker:
         "simplerl_trainer.rewards.process",
         stdin=PIPE,
         stdout=PIPE,
-        env=_environment(),
+        stderr=PIPE,
+        env=surroundings.environment(os.environ),
         start_new_session=True,  # Ctrl-C is the driver's to handle
     )
     assert process.stdin is not None
+    worker = _Worker(process, asyncio.create_task(_pass_on(process, surroundings)))
     try:
         process.stdin.write(encode(setup))
         ready: Ready = await asyncio.wait_for(_receive(process), STARTUP_SECONDS)
     except TimeoutError as e:
-        await _kill(process)
+        await _kill(worker)
         raise _broken(setup, f"was not ready after {STARTUP_SECONDS:g} s") from e
     except (EOFError, ConnectionError) as e:
         code = await asyncio.wait_for(process.wait(), STARTUP_SECONDS)
+        await _kill(worker)
         raise _broken(setup, f"ended with exit code {code} at its start") from e
     except asyncio.CancelledError:
-        await _kill(process)
+        await _kill(worker)
         raise
     if ready.fault:
-        await _kill(process)
+        await _kill(worker)
         raise TrainerFailure(FailureReason.INVALID_INPUT, ready.fault)
-    return _Worker(process, ready.concurrent)
+    return replace(worker, concurrent=ready.concurrent)
 
 
 async def _receive(process: Process) -> Any:
@@ -239,21 +246,29 @@ async def _receive(process: Process) -> Any:
     return pickle.loads(await process.stdout.readexactly(length))
 
 
-async def _kill(process: Process) -> None:
+async def _pass_on(process: Process, surroundings: Surroundings) -> None:
+    """What the process prints, to our standard error, until it ends."""
+    assert process.stderr is not None
+    held = b""
+    while read := await process.stderr.read(CHUNK_BYTES):
+        lines, held = surroundings.redaction.lines(held + read)
+        _print(lines)
+    lines, _ = surroundings.redaction.lines(held + b"\n" if held else b"")
+    _print(lines)
+
+
+def _print(text: bytes) -> None:
+    print(text.decode("utf-8", "replace"), end="", file=sys.stderr, flush=True)
+
+
+async def _kill(worker: _Worker) -> None:
     # the process leads a session of its own: what a reward function started goes with it
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(worker.process.pid, signal.SIGKILL)
     # SIGKILL ends even a process that is lost in C; waiting reaps it
-    await asyncio.wait_for(process.wait(), STARTUP_SECONDS)
-
-
-def _environment() -> dict[str, str]:
-    return {
-        **{name: value for name, value in os.environ.items() if name != RAY_TOKEN},
-        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-        "TOKENIZERS_PARALLELISM": "false",
-        "OMP_NUM_THREADS": "1",
-    }
+    await asyncio.wait_for(worker.process.wait(), STARTUP_SECONDS)
+    await asyncio.wait([worker.printing], timeout=LAST_WORDS_SECONDS)
+    worker.printing.cancel()
 
 
 def _broken(setup: Setup, what: str) -> TrainerFailure:
