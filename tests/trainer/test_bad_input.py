@@ -217,8 +217,8 @@ VALIDATED: list[tuple[str, Callable[[Place], None], str]] = [
     ("code that is no Python", code("def score(:"),
      "spec.rewards[0].python.file: FOLDER/score.py is not Python (invalid syntax in line 1): correct it"),
     ("code without the function", code("import os"),
-     "spec.rewards[0].python.file: FOLDER/score.py defines no function score (it defines os): add it, or name another "
-     "one"),
+     "spec.rewards[0].python.file: FOLDER/score.py defines no function score (it defines nothing): add it, or name "
+     "another one"),
     ("a function of other arguments", code("def score(completion): return 1.0"),
      "spec.rewards[0].python.file: FOLDER/score.py defines score with the parameter completion, which is not one of "
      "prompt, question, response, answer, record, truncated"),

@@ -136,7 +136,7 @@ UNUSABLE = {
     "a syntax error": ("def score(response:\n    return 1", "{path} is not Python ('(' was never closed in line 1): "),
     "no such function": (
         "import os\ndef grade(response): return 1",
-        "{path} defines no function score (it defines grade, os): add it, or name another one",
+        "{path} defines no function score (it defines grade): add it, or name another one",
     ),
     "nothing at all": ("", "{path} defines no function score (it defines nothing): add it, or name another one"),
     "no such function behind a condition": (
