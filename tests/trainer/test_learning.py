@@ -1,4 +1,5 @@
-"""The whole example learns, and does so by its gradients alone."""
+"""Whole examples learn, and do so by their gradients alone. In `make test` tests/e2e has the first of these runs, in real
+pods, and policy/test_learning.py every algorithm on ranks alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.trainer import running
 
+pytestmark = pytest.mark.long
 TINY_GRPO = running.ROOT / "examples/tiny-grpo.yaml"
 
 
@@ -30,7 +32,6 @@ def test_without_a_learning_rate_accuracy_does_not_climb(tmp_path: Path) -> None
     assert accuracies[20] <= accuracies[0] + 0.08, accuracies
 
 
-@pytest.mark.long
 def test_samples_that_are_one_version_old_teach_as_well(tmp_path: Path) -> None:
     output = tmp_path / "tiny"
     ended = running.train(output, ["rollout.overlap=OneStep"], seconds=900)
@@ -38,7 +39,6 @@ def test_samples_that_are_one_version_old_teach_as_well(tmp_path: Path) -> None:
     assert_climbs(running.accuracies(output))
 
 
-@pytest.mark.long
 def test_groups_that_teach_nothing_are_replaced_while_it_climbs(tmp_path: Path) -> None:
     output = tmp_path / "tiny"
     ended = running.train(output, ["algorithm.dynamicSampling.maxRounds=2"], seconds=900)
@@ -57,24 +57,20 @@ ALGORITHMS = [
 ]
 
 
-@pytest.mark.long
 def test_the_example_of_grpo_climbs_as_far(tmp_path: Path) -> None:
     assert_climbs(learned(tmp_path / "tiny", [], TINY_GRPO))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("settings", ALGORITHMS)
 def test_every_algorithm_climbs_as_far(tmp_path: Path, settings: list[str]) -> None:
     assert_climbs(learned(tmp_path / "tiny", settings))
 
 
-@pytest.mark.long
 def test_without_a_learning_rate_grpo_does_not_climb(tmp_path: Path) -> None:
     accuracies = learned(tmp_path / "tiny", ["training.actor.learningRate=0", "training.steps=20"], TINY_GRPO)
     assert accuracies[20] <= accuracies[0] + 0.08, accuracies
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_seed_climbs(tmp_path: Path, seed: int) -> None:
     assert_climbs(learned(tmp_path / "tiny", [f"training.seed={seed}", f"model.tiny.seed={seed}"]))

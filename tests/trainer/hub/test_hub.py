@@ -177,6 +177,7 @@ def test_data_sets_are_read_by_configuration_split_and_commit(hub: Hub, tmp_path
 
 
 # fault 41 (prime-rl#2897, OpenThoughts-Agent#130): HF_HUB_OFFLINE did not reach the workers
+@pytest.mark.long
 def test_offline_holds_for_the_driver_and_for_nodes_alike(hub: Hub, tmp_path: Path) -> None:
     node = {"ask": "node", "name": "org/m"}
     hub.asked.clear()
@@ -207,7 +208,7 @@ def test_a_hub_that_cannot_be_reached_is_a_sentence(tmp_path: Path) -> None:
     assert data["fault"].startswith(f"data.train.hub.name is org/sets, but {url} cannot be reached (")
 
 
-def test_what_nodes_are_told_of_the_hub_holds_no_token() -> None:
+def test_what_nodes_are_told_of_the_hub_holds_no_token() -> None:  # fault 41 too: HF_HUB_OFFLINE reaches them
     driver = {"HF_ENDPOINT": "http://mirror", "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "1", "OTHER": "1"}
     bars = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     assert hubs.environment(driver) == {"HF_ENDPOINT": "http://mirror", "HF_HUB_OFFLINE": "1", **bars}

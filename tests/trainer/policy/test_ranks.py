@@ -311,7 +311,9 @@ def test_weights_that_do_not_fit_are_refused(
     ("how", "reason", "sentence"),
     [
         pytest.param("hang", "TimedOut", "rank 0 waited 3 s for the other ranks during annotation", id="it hangs"),
-        pytest.param("end", "LostRank", "rank 0 lost another rank during annotation", id="it ends"),
+        pytest.param(
+            "end", "LostRank", "rank 0 lost another rank during annotation", id="it ends", marks=pytest.mark.long
+        ),
         pytest.param(
             "alone", "TimedOut", "rank 0 waited 3 s for the other ranks during the start", id="it never comes"
         ),

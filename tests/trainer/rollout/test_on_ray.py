@@ -219,6 +219,7 @@ def drill(
     engines.update(drill.fleet.pool.engines)
 
 
+@pytest.mark.long
 async def test_an_engine_that_is_killed_while_idle_is_missed_at_the_sync_and_comes_back(drill: Drill) -> None:
     await drill.everyone_back(1)  # one was killed above
     kill(drill.fleet.pool.engines[2])
@@ -254,6 +255,7 @@ async def test_fewer_engines_are_kept_and_more_come_back_as_they_are_asked_for(d
     await drill.everyone_back(10)
 
 
+@pytest.mark.long
 async def test_without_any_engine_the_sync_waits_for_one_to_come_back(drill: Drill) -> None:
     await drill.everyone_back(11)
     for actor in drill.fleet.pool.engines.values():
