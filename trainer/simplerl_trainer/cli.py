@@ -14,6 +14,7 @@ from simplerl_api import overrides, validation, yaml12
 from simplerl_api.spec.job import SimpleRLJob
 from simplerl_api.spec.rewards import MathReward, Reward
 from simplerl_trainer import export
+from simplerl_trainer.evaluation import command
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 
@@ -138,6 +139,7 @@ def _valid(file: Path, settings: list[str]) -> SimpleRLJob:
 
 
 app.command()(export.export)
+app.command("eval")(command.evaluate)
 
 
 def _document(file: Path, settings: list[str]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from simplerl_api.spec.hub import HubModel
 from simplerl_api.spec.job import Spec
 from simplerl_trainer import fingerprints, hub
 from simplerl_trainer.data import levels, prompts, questions, stops, templates
-from simplerl_trainer.data.questions import Question
+from simplerl_trainer.data.questions import Keys, Question
 from simplerl_trainer.data.tokenizer import Tokenizer
 from simplerl_trainer.fingerprints import Fingerprint
 from simplerl_trainer.models import families, sharding
@@ -87,7 +87,8 @@ def read_questions(run: Run, commits: Mapping[str, str], log: Log) -> Asked:
     for field, dataset in _datasets(run).items():
         commit = commits.get(field)
         own = dataset.fields if isinstance(dataset, EvaluationSet) else None
-        fields, keys = (own, f"{field}.fields") if own else (spec.data.fields, "data.fields")
+        named = f"{field}.fields" if own else "data.fields"
+        fields, keys = own or spec.data.fields, Keys(f"{named}.question", f"{named}.answer")
         loaded[field] = questions.load(dataset, fields, field, answers=answers, commit=commit, keys=keys)
         found[field] = {
             "source": fingerprints.source(dataset.hub) if dataset.hub else dataset.tag,

@@ -11,7 +11,7 @@ import ray
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.run import Run
-from simplerl_trainer import fingerprints, fleet, inputs
+from simplerl_trainer import fingerprints, fleet, inputs, own_ray
 from simplerl_trainer.checkpoints.fence import Fence
 from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.progress.control import Control
@@ -94,15 +94,5 @@ def _connect(run: Run, address: str | None) -> None:
                 f"no Ray cluster answers at {address} ({e}): check --address, or leave it out to use this machine",
             ) from e
         return
-    # our own Ray listens on this machine alone; with its default it would write a token into the user's home folder
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    gpus = 0 if run.spec.cluster.cpu_only else None
-    ray.init(
-        address="local",  # without it Ray joins any cluster that it finds on this machine
-        num_cpus=max(run.plan.gpus, os.cpu_count() or 1) if run.spec.cluster.cpu_only else None,
-        num_gpus=gpus,
-        include_dashboard=False,
-        object_store_memory=512 * 2**20,
-        log_to_driver=False,
-        configure_logging=False,
-    )
+    cpu_only = run.spec.cluster.cpu_only
+    own_ray.start(max(run.plan.gpus, os.cpu_count() or 1) if cpu_only else None, cpu_only=cpu_only)

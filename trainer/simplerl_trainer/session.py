@@ -160,13 +160,15 @@ class Session:
                 )
             )
             await self._write_samples(f"evaluation-{name}-{step:06}", result.scored)
-            self.reporter.evaluation(name, step, result.accuracy)
-            self.trackers.evaluation(step, name, result.accuracy)
+            found = result.figures
+            self.reporter.evaluation(name, step, found.accuracy)
+            self.trackers.evaluation(step, name, found.accuracy)
             self.log.info(
-                "evaluated", step=step, dataset=name, accuracy=result.accuracy, answers=len(result.scored),
-                truncated=result.truncated, no_answer=result.no_answer,
+                "evaluated", step=step, dataset=name, accuracy=found.accuracy, low=found.low, high=found.high,
+                answers=found.samples, mean_tokens=found.mean_tokens, truncated=found.truncated,
+                no_answer=found.no_answer, timeouts=found.timeouts, bad_golds=found.bad_golds, failed=found.failed,
             )  # fmt: skip
-            accuracies[name] = result.accuracy
+            accuracies[name] = found.accuracy
         await self.keep_best(step, accuracies)
 
     async def trajectories(self, batch: Batch) -> Mapping[int, Trajectory]:

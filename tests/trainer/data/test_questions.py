@@ -86,9 +86,19 @@ REFUSED = {
         b'{"question": "a", "answer": "1"}\n{"query": "b", "answer": "2"}\n',
         "{path} line 2 has no key question: set data.fields.question to the right one of its keys (answer, query)",
     ),
-    "a list as an answer": (
+    "an empty list as an answer": (
         "q.jsonl",
-        b'{"question": "a", "answer": ["1"]}',
+        b'{"question": "a", "answer": []}',
+        "{path} line 1 holds a list under answer: give a text or a number",
+    ),
+    "a list as a question": (
+        "q.jsonl",
+        b'{"question": ["a"], "answer": "1"}',
+        "{path} line 1 holds a list under question: give a text or a number",
+    ),
+    "a list of lists as an answer": (
+        "q.jsonl",
+        b'{"question": "a", "answer": [["1"]]}',
         "{path} line 1 holds a list under answer: give a text or a number",
     ),
     "null as an answer": (
@@ -183,9 +193,15 @@ def test_parquet_is_read(tmp_path: Path) -> None:
     assert [q.answer for q in from_file(numbers)] == ["7", "8"]
 
 
+def test_the_parts_of_an_answer_are_one_list(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"question": "a", "answer": ["$1$", "2"]}\n{"question": "b", "answer": ["3"]}\n')
+    assert [q.answer for q in from_file(path)] == ["$1$, 2", "3"]
+
+
 PARQUET_REFUSED = {
     "a null": ({"question": ["a", None], "answer": ["1", "2"]}, "row 2 holds null under question: give a text or a"),
-    "a list": ({"question": ["a"], "answer": [["1"]]}, "row 1 holds a list under answer: give a text or a number"),
+    "a list": ({"question": ["a"], "answer": [[["1"]]]}, "row 1 holds a list under answer: give a text or a number"),
     "a bool": ({"question": ["a"], "answer": [True]}, "row 1 holds true under answer: give a text or a number"),
     "another column": ({"query": ["a"]}, "row 1 has no key question: set data.fields.question to the right one of its"),
 }

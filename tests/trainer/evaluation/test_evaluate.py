@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from simplerl_trainer.evaluation.evaluate import Settings, evaluate, summarize
+from simplerl_trainer.evaluation import metrics
+from simplerl_trainer.evaluation.evaluate import Settings, draw, evaluate
 from simplerl_trainer.rewards.stream import CHUNK
 from simplerl_trainer.rollout.protocol import Finished, Request
 from simplerl_trainer.rollout.seeds import Stream, seed
@@ -44,7 +45,8 @@ async def test_accuracy_is_the_share_of_right_answers_over_all_samples() -> None
     result = await evaluate(pool, prompts(40), judge, SETTINGS)
     assert [r.sample.id for r in result.scored] == list(range(120))
     assert all(r.score.verdict == "equal" for r in result.scored if r.sample.id % 4 == 0)
-    assert (result.accuracy, result.right, result.no_answer, result.truncated) == (0.25, 30, 30, 40)
+    found = result.figures
+    assert (found.accuracy, found.right, found.no_answer, found.truncated) == (0.25, 30, 30, 40)
     assert [r.seed for r in pool.asked[:4]] == [seed(7, 0, n // 3, n % 3, Stream.EVALUATION) for n in range(4)]
     assert not any(r.logprobs for r in pool.asked)
 
@@ -58,4 +60,21 @@ async def test_what_the_scorer_raises_ends_the_evaluation() -> None:
 
 
 def test_without_answers_there_is_no_accuracy() -> None:
-    assert math.isnan(summarize([]).accuracy)
+    assert math.isnan(metrics.figures([]).accuracy)
+
+
+async def test_what_was_drawn_before_is_not_drawn_again() -> None:
+    whole, rest, arrived = Drawn(), Drawn(), list[int]()
+    await draw(whole, prompts(40), judge, SETTINGS)
+    done = set(range(0, 120, 7))
+    found = await draw(
+        rest,
+        prompts(40),
+        judge,
+        SETTINGS,
+        skip=done,
+        arrived=lambda chunk: arrived.extend(s.sample.id for s in chunk),
+        size=1,
+    )
+    assert [s.sample.id for s in found] == sorted(arrived) == sorted(set(range(120)) - done)
+    assert rest.asked == [r for r in whole.asked if r.id not in done], "the same seeds as in one sitting"

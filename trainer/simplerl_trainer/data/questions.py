@@ -17,6 +17,17 @@ under `answer` and the value under `gt_answer`."""
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """What the user writes to name the keys of a record, for messages."""
+
+    question: str
+    answer: str
+
+
+KEYS = Keys("data.fields.question", "data.fields.answer")
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question and its answer, both as they stand in the data set: a worked solution stays whole."""
 
@@ -36,11 +47,11 @@ def load(
     *,
     answers: bool = True,
     commit: str | None = None,
-    keys: str = "data.fields",
+    keys: Keys = KEYS,
 ) -> Sequence[Question]:
     """All questions of a data set, in its order.
 
-    `field` is the spec's path of the data set and `keys` that of `fields`, for messages. `answers` says whether each
+    `field` is the spec's path of the data set and `keys` those of `fields`, for messages. `answers` says whether each
     question must have one; `commit` is that of a hub's repository. Raises TrainerFailure(INVALID_INPUT) with a sentence
     that names the file, its line and the key, the repository, or the generator and its setting.
     """
@@ -49,11 +60,11 @@ def load(
         source = f"{field}.reasoningGym {questions.reasoning_gym.dataset}"
     elif questions.hub is not None:
         assert commit is not None, "a hub's revision is resolved before its data is read"
-        found = list(_read(hub.records(questions.hub, commit, f"{field}.hub"), fields, answers, keys))
+        found = list(read(hub.records(questions.hub, commit, f"{field}.hub"), fields, answers, keys))
         source = f"{field}.hub {questions.hub.name}"
     else:
         assert questions.file is not None, "a data set has exactly one member"
-        found = list(_read(files.read(Path(questions.file), f"{field}.file"), fields, answers, keys))
+        found = list(read(files.read(Path(questions.file), f"{field}.file"), fields, answers, keys))
         source = f"{field}.file {questions.file}"
     if not found:
         raise _invalid(f"{source} holds no question: give at least one")
@@ -70,18 +81,19 @@ def digest(questions: Iterable[Question]) -> str:
     return f"sha256:{found.hexdigest()}"
 
 
-def _read(records: Iterable[Record], fields: Fields, answers: bool, keys: str) -> Iterator[Question]:
+def read(records: Iterable[Record], fields: Fields, answers: bool, keys: Keys) -> Iterator[Question]:
+    """The question of each record; raises as `load`."""
     for record in records:
         values, place = record.values, record.place
         if not isinstance(values, dict):
             raise _invalid(f"{place} holds {kind(values)}: give an object with {fields.question} and an answer")
-        question = _text(values, fields.question, f"{keys}.question", place)
+        question = _text(values, fields.question, keys.question, place)
         key = fields.answer or next((key for key in ANSWERS if key in values), None)
         if key is not None:
-            answer = _text(values, key, f"{keys}.answer", place)
+            answer = _text(values, key, keys.answer, place, several=True)
         elif answers:
             raise _invalid(
-                f"{place} has neither the key {' nor '.join(ANSWERS)}: set {keys}.answer to the right one of its "
+                f"{place} has neither the key {' nor '.join(ANSWERS)}: set {keys.answer} to the right one of its "
                 f"keys ({_keys(values)})"
             )
         else:
@@ -89,12 +101,16 @@ def _read(records: Iterable[Record], fields: Fields, answers: bool, keys: str) -
         yield Question(question, answer, files.plain(values))
 
 
-def _text(record: dict[str, Any], key: str, field: str, place: str) -> str:
+def _text(record: dict[str, Any], key: str, field: str, place: str, *, several: bool = False) -> str:
+    """The text under a key; with `several` also a list of texts, the parts of one answer (OlympiadBench's
+    `final_answer`)."""
     if key not in record:
         raise _invalid(f"{place} has no key {key}: set {field} to the right one of its keys ({_keys(record)})")
     value = record[key]
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = NumberText(value)  # Parquet's numbers
+    if several and isinstance(value, list) and value and all(isinstance(v, str) for v in value):
+        value = ", ".join(value)
     if not isinstance(value, str):
         raise _invalid(f"{place} holds {kind(value)} under {key}: give a text or a number")
     if not value.strip():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.data.tokenizer import Tokenizer
 
+FIELD = "data.promptTemplate"
 SLOT = "{question}"
 QWEN_BOXED = (
     "<|im_start|>system\nPlease reason step by step, and put your final answer within \\boxed{}.<|im_end|>\n"
@@ -24,8 +25,8 @@ class Template:
     """Whether the text holds all its special tokens itself."""
 
 
-def choose(prompt_template: str | None, tokenizer: Tokenizer) -> Template:
-    """The template that data.promptTemplate names.
+def choose(prompt_template: str | None, tokenizer: Tokenizer, field: str = FIELD) -> Template:
+    """The template that `field` names.
 
     Raises TrainerFailure(INVALID_INPUT) for `chat` without a chat template and for a literal without {question}.
     """
@@ -37,10 +38,10 @@ def choose(prompt_template: str | None, tokenizer: Tokenizer) -> Template:
         case None:
             return Template(tokenizer.chat_prompt, chat=True) if tokenizer.has_chat_template else literal(SLOT)
         case _:
-            return literal(prompt_template)
+            return literal(prompt_template, field)
 
 
-def literal(text: str) -> Template:
+def literal(text: str, field: str = FIELD) -> Template:
     """A text with {question} in it; other braces mean themselves.
 
     Raises TrainerFailure(INVALID_INPUT) where {question} is missing.
@@ -49,7 +50,7 @@ def literal(text: str) -> Template:
         shown = text if len(text) <= 80 else text[:77] + "..."
         raise TrainerFailure(
             FailureReason.INVALID_INPUT,
-            f"data.promptTemplate is {shown!r}, which has no {SLOT} in it: add it, or name qwen-boxed or chat",
+            f"{field} is {shown!r}, which has no {SLOT} in it: add it, or name qwen-boxed or chat",
         )
     parts = text.split(SLOT)
     return Template(lambda question: question.join(parts), chat=False)

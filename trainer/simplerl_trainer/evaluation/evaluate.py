@@ -1,17 +1,17 @@
 """How well the weights do on questions that they are not trained on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
-from simplerl_trainer.rewards.stream import Scored, Scorer, scored
+from simplerl_trainer.evaluation import metrics
+from simplerl_trainer.evaluation.metrics import Answer, Figures
+from simplerl_trainer.evaluation.records import level
+from simplerl_trainer.rewards.stream import CHUNK, Scored, Scorer, scored
 from simplerl_trainer.rollout import rollouts
 from simplerl_trainer.rollout.pool import Pool
 from simplerl_trainer.rollout.rollouts import Drawing
 from simplerl_trainer.rollout.seeds import Stream
-from simplerl_trainer.samples import Finish, Prompt
-
-RIGHT, NO_ANSWER = "equal", "no_answer"
-"""The judge's verdicts that are counted (simplerl_trainer.samples.Score.verdict)."""
+from simplerl_trainer.samples import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,7 @@ class Settings:
 class Result:
     """What an evaluation found."""
 
-    accuracy: float
-    """Share of right answers, 0 to 1, over all samples; nan without any."""
-    right: int
-    truncated: int
-    """Responses that were cut at max_new_tokens."""
-    no_answer: int
+    figures: Figures
     scored: Sequence[Scored]
     """In the order of the samples' ids."""
 
@@ -45,8 +40,27 @@ async def evaluate(
 ) -> Result:
     """Draws and scores settings.samples responses to each prompt.
 
-    The seeds are the same at every step, so that results differ by the weights alone. `moved` is called where
-    something moved. Raises what rollouts.generate and the scorer do.
+    `moved` is called where something moved. Raises what rollouts.generate and the scorer do.
+    """
+    found = await draw(pool, prompts, scorer, settings, moved=moved)
+    return Result(metrics.figures([answer(s, settings.samples) for s in found], settings.job_seed), found)
+
+
+async def draw(
+    pool: Pool,
+    prompts: Sequence[Prompt],
+    scorer: Scorer,
+    settings: Settings,
+    *,
+    skip: Set[int] = frozenset(),
+    moved: Callable[[], None] = lambda: None,
+    arrived: Callable[[Sequence[Scored]], None] = lambda chunk: None,
+    size: int = CHUNK,
+) -> list[Scored]:
+    """The samples but those whose ids are in `skip`; `arrived` is called with each `size` of them as they are judged.
+
+    A sample's random numbers are fixed by the seed and its place in the data set: results of two models differ by the
+    models alone, and what is drawn in several sittings is what one sitting would have drawn.
     """
     drawing = Drawing(
         job_seed=settings.job_seed,
@@ -58,16 +72,17 @@ async def evaluate(
         probe=0,
         stream=Stream.EVALUATION,
     )
-    return summarize(await scored(rollouts.generate(pool, prompts, drawing), scorer, moved))
+    return await scored(rollouts.generate(pool, prompts, drawing, skip), scorer, moved, arrived, size)
 
 
-def summarize(samples: Sequence[Scored]) -> Result:
-    """Accuracy and counts of judged responses, which are in the order of their ids."""
-    right = sum(s.score.verdict == RIGHT for s in samples)
-    return Result(
-        accuracy=right / len(samples) if samples else float("nan"),
-        right=right,
-        truncated=sum(s.sample.finish is Finish.LENGTH for s in samples),
-        no_answer=sum(s.score.verdict == NO_ANSWER for s in samples),
-        scored=samples,
+def answer(scored: Scored, samples: int) -> Answer:
+    """What counts of a sample."""
+    sample, score = scored.sample, scored.score
+    return Answer(
+        question=sample.id // samples,
+        verdict=str(score.verdict),
+        extracted=score.extracted,
+        tokens=len(sample.response_ids),
+        finish=sample.finish.value,
+        level=level(sample.prompt),
     )

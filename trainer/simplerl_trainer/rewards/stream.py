@@ -9,7 +9,7 @@ from simplerl_trainer.samples import Sample, Score
 
 Scorer = Callable[[Sequence[Sample]], Awaitable[Sequence[Score]]]
 CHUNK = 64
-"""Samples that are scored together."""
+"""Samples that are scored together, where nobody waits for single ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,26 @@ class Scored:
 
 
 async def scored(
-    samples: AsyncGenerator[Sample], scorer: Scorer, moved: Callable[[], None] = lambda: None
+    samples: AsyncGenerator[Sample],
+    scorer: Scorer,
+    moved: Callable[[], None] = lambda: None,
+    arrived: Callable[[Sequence[Scored]], None] = lambda chunk: None,
+    size: int = CHUNK,
 ) -> list[Scored]:
     """All samples with their scores, in the order of their ids; early ones are scored while others are drawn.
 
-    `moved` is called for each sample that was drawn and each chunk that was scored. What the drawing or the scoring
-    raises ends both at once: `samples` is closed, and no scoring goes on.
+    `moved` is called for each sample that was drawn and each chunk that was scored, and `arrived` with each chunk of
+    `size` samples, in whatever order they finish. What the drawing, the scoring or `arrived` raises ends all at once:
+    `samples` is closed, and no scoring goes on.
     """
     chunks: list[asyncio.Task[list[Scored]]] = []
 
     async def score(chunk: Sequence[Sample]) -> list[Scored]:
         scores = await scorer(chunk)
         moved()
-        return [Scored(sample, value) for sample, value in zip(chunk, scores, strict=True)]
+        found = [Scored(sample, value) for sample, value in zip(chunk, scores, strict=True)]
+        arrived(found)
+        return found
 
     try:
         async with asyncio.TaskGroup() as group, aclosing(samples):
@@ -41,7 +48,7 @@ async def scored(
             async for sample in samples:
                 moved()
                 chunk.append(sample)
-                if len(chunk) == CHUNK:
+                if len(chunk) == size:
                     chunks.append(group.create_task(score(chunk)))
                     chunk = []
             if chunk:

@@ -1,7 +1,7 @@
 """Samples of prompts, as they finish: what the loop and the evaluation iterate over."""
 
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Sequence, Set
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -36,13 +36,17 @@ class Drawing:
     """Version that the samples must come from; None takes any."""
 
 
-async def generate(pool: Pool, prompts: Sequence[Prompt], drawing: Drawing) -> AsyncGenerator[Sample]:
-    """samples_per_prompt samples of each prompt, as they finish; close the iterator to abandon the rest.
+async def generate(
+    pool: Pool, prompts: Sequence[Prompt], drawing: Drawing, skip: Set[int] = frozenset()
+) -> AsyncGenerator[Sample]:
+    """samples_per_prompt samples of each prompt but those whose ids are in `skip`, as they finish; close the iterator
+    to abandon the rest.
 
     Raises what Pool.generate does, and TrainerFailure(InternalError) where a sample comes from other weights than
     asked for.
     """
-    async with aclosing(pool.generate(requests(prompts, drawing))) as responses:
+    wanted = [r for r in requests(prompts, drawing) if r.id not in skip]
+    async with aclosing(pool.generate(wanted)) as responses:
         async for f in responses:
             if drawing.weights_version not in (None, f.weights_version):
                 raise TrainerFailure(

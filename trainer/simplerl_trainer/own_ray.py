@@ -1,0 +1,21 @@
+"""A Ray of our own on this machine, for as long as this process lives."""
+
+import os
+
+import ray
+
+
+def start(cpus: int | None, *, cpu_only: bool) -> None:
+    """Starts it with that many CPUs, where given, and without GPUs where `cpu_only`."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # it listens on this machine alone; with its default it would write a token into the user's home folder
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    ray.init(
+        address="local",  # without it Ray joins any cluster that it finds on this machine
+        num_cpus=cpus,
+        num_gpus=0 if cpu_only else None,
+        include_dashboard=False,
+        object_store_memory=512 * 2**20,
+        log_to_driver=False,
+        configure_logging=False,
+    )
