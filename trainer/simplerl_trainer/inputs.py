@@ -155,7 +155,8 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     held_out: set[str] = set()
     for field, dataset in _evaluations(run).items():
         loaded = asked.evaluations[dataset.name]
-        held_out |= {prompts.key(q.question) for q in loaded}
+        if spec.training.steps:  # a job that only evaluates may name the same file twice
+            held_out |= {prompts.key(q.question) for q in loaded}
         made = prompts.make_prompts(loaded, template, tokenizer, spec.data.max_prompt_tokens, field=field)
         evaluations[dataset.name] = made.prompts
         log.info("evaluation questions read", dataset=dataset.name, prompts=len(made.prompts), too_long=made.too_long)

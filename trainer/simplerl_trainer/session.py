@@ -242,8 +242,9 @@ class Session:
         self.reporter.restore([EvaluationProgress.model_validate(e) for e in state["evaluations"]])
 
     async def export(self) -> None:
-        """Leaves the trained policy in the run's folder, as a plain Hugging Face folder."""
-        if self.run.plan.durable:
+        """Leaves the trained policy in the run's folder, as a plain Hugging Face folder; nothing was trained where the
+        job only evaluates."""
+        if self.run.plan.durable and self.run.spec.training.steps:
             self.reporter.activity("export")
             folder = self.output / MODEL
             await asyncio.to_thread(self.fence.check)
@@ -252,7 +253,7 @@ class Session:
 
     async def keep_best(self, step: int, accuracies: Mapping[str, float]) -> None:
         """Exports the policy where the evaluation that `checkpoint.best` names is the best so far."""
-        if not (self.run.plan.durable and accuracies):
+        if not (self.run.plan.durable and accuracies and self.run.spec.training.steps):
             return
         dataset = self.run.spec.checkpoint.best or next(iter(accuracies))
         folder, new = self.output / best.FOLDER, best.Best(step, dataset, accuracies[dataset])

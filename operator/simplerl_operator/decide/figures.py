@@ -3,7 +3,7 @@
 import math
 from pathlib import PurePosixPath
 
-from simplerl_api.progress import Accuracy, Progress
+from simplerl_api.progress import Accuracy, Progress, RunState
 from simplerl_api.spec.model import Model
 from simplerl_api.status import (
     AccuracyStatus,
@@ -31,19 +31,27 @@ def rounded(value: float) -> float:
 
 def training(progress: Progress, before: TrainingStatus | None, now: float) -> TrainingStatus:
     """The newest figures; a step never falls, and the time changes only with a step."""
-    if before is not None and progress.step <= before.step and progress.total_steps == before.total_steps:
+    total, percent = progress.total_steps, _percent(progress)
+    same = before is not None and progress.step <= before.step and total == before.total_steps
+    if before is not None and same and percent <= before.progress_percent:
         return before
-    total = progress.total_steps
     return TrainingStatus(
         step=progress.step,
         total_steps=total,
-        progress_percent=min(100, progress.step * 100 // total) if total else 100,
+        progress_percent=percent,
         eta_seconds=None if progress.eta_seconds is None else min(round(progress.eta_seconds), MAX_ETA),
         samples_per_second=None if progress.samples_per_second is None else rounded(progress.samples_per_second),
         tokens_per_second=None if progress.tokens_per_second is None else rounded(progress.tokens_per_second),
         metrics={name: rounded(progress.metrics[name]) for name in sorted(progress.metrics)[:MAX_METRICS]},
         last_update_time=clock.rfc3339(now),
     )
+
+
+def _percent(progress: Progress) -> int:
+    """Of the steps; a job without any, which only evaluates, is there when it has succeeded."""
+    if progress.total_steps == 0:
+        return 100 if progress.state is RunState.SUCCEEDED else 0
+    return min(100, progress.step * 100 // progress.total_steps)
 
 
 def evaluations(progress: Progress) -> list[EvaluationStatus]:

@@ -18,7 +18,7 @@ def driver_finished(seen: Observation, now: float) -> Decision | None:
         return Decision(
             phase=Phase.SUCCEEDED,
             reason=Reason.COMPLETED,
-            message=f"all {last.total_steps} steps are done",
+            message=f"all {last.total_steps} steps are done" if last.total_steps else "the evaluation is done",
             cluster_ready=False,
         )
     if last.failure is None:

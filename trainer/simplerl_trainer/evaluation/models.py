@@ -62,10 +62,8 @@ def folder(model: Model, scratch: Path) -> Iterator[Path]:
         return
     written = scratch / f".{model.label}"
     try:
-        export.export(model.folder, written, model.step)
+        _export(model.folder, model.step, written)
         yield written
-    except export.NoCheckpoint as e:
-        raise _invalid(str(e)) from e
     finally:
         shutil.rmtree(written, ignore_errors=True)
 
@@ -89,6 +87,15 @@ def _at(path: Path) -> list[Model]:
         f"--model-path is {path}, which has neither a config.json, nor a {manifest.NAME}, nor a folder "
         f"{export.CHECKPOINTS}: give a Hugging Face folder, a checkpoint or a run's folder"
     )
+
+
+def _export(run: Path, step: int, folder: Path) -> None:
+    try:
+        export.export(run, folder, step)
+    except export.NoCheckpoint as e:
+        raise _invalid(str(e)) from e
+    except OSError as e:
+        raise _invalid(f"the checkpoint of {run} after step {step} cannot be exported to {folder}: {e}") from e
 
 
 def _sampled(file: Path) -> bytes:

@@ -1,0 +1,79 @@
+"""Where engines live, and the sentence for a model that does not fit."""
+
+import pytest
+
+from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.memory import GIB, ModelShape
+from simplerl_trainer.evaluation.machine import Layout, Machine, layout, look, needed
+
+SMALL = ModelShape(  # Qwen2.5-0.5B
+    vocabulary=151936, hidden=896, intermediate=4864, layers=24, heads=14, key_value_heads=2, head=64, tied=True,
+    biases=True,
+)  # fmt: skip
+LARGE = ModelShape(  # Qwen2.5-7B
+    vocabulary=152064, hidden=3584, intermediate=18944, layers=28, heads=28, key_value_heads=4, head=128, biases=True
+)
+H200 = Machine(cpus=16, memory=128 * GIB, gpus=1, gpu_memory=140 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("machine", "shape", "asked", "expected"),
+    [
+        pytest.param(H200, SMALL, None, Layout(4, 1), id="a small model has four engines on a GPU"),
+        pytest.param(H200, LARGE, None, Layout(1, 1), id="a large one has one"),
+        pytest.param(H200, SMALL, 2, Layout(2, 1), id="as asked"),
+        pytest.param(Machine(32, 256 * GIB, 2, 140 * GIB), LARGE, None, Layout(2, 2), id="one on each GPU"),
+        pytest.param(Machine(8, 64 * GIB, 1, 16 * GIB), SMALL, None, Layout(2, 1), id="fewer where four do not fit"),
+        pytest.param(Machine(2, 16 * GIB), SMALL, None, Layout(2, 0), id="one for each CPU"),
+        pytest.param(Machine(64, 256 * GIB), SMALL, None, Layout(4, 0), id="at most four on CPUs"),
+        pytest.param(Machine(2, 5 * GIB), SMALL, None, Layout(1, 0), id="fewer where memory is short"),
+    ],
+)
+def test_engines_that_are_quick_and_fit(
+    machine: Machine, shape: ModelShape, asked: int | None, expected: Layout
+) -> None:
+    assert layout(machine, shape, 4096, asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("machine", "shape", "asked", "sentence"),
+    [
+        pytest.param(
+            Machine(2, 16 * GIB), LARGE, None,
+            "the model of 7.62 billion parameters needs at least 29.8 GiB for an engine, and 16.0 GiB are there for "
+            "each of 1 in this machine's memory: use a larger machine or a smaller model",
+            id="a machine that is too small",
+        ),
+        pytest.param(
+            Machine(2, 16 * GIB), SMALL, 8,
+            "the model of 0.49 billion parameters needs at least 2.9 GiB for an engine, and 2.0 GiB are there for each "
+            "of 8 in this machine's memory: lower --engines 8",
+            id="too many engines",
+        ),
+        pytest.param(
+            Machine(8, 64 * GIB, 1, 16 * GIB), LARGE, None,
+            "the model of 7.62 billion parameters needs at least 18.4 GiB for an engine, and 14.4 GiB are there for "
+            "each of 1 on each GPU: use a larger machine or a smaller model",
+            id="a GPU that is too small",
+        ),
+    ],
+)  # fmt: skip
+def test_a_model_that_does_not_fit_is_named(
+    machine: Machine, shape: ModelShape, asked: int | None, sentence: str
+) -> None:
+    with pytest.raises(TrainerFailure) as caught:
+        layout(machine, shape, 4096, asked)
+    assert caught.value.reason is FailureReason.INVALID_INPUT
+    assert caught.value.message == sentence
+
+
+def test_what_an_engine_needs_grows_with_its_longest_sample() -> None:
+    token = 2 * 24 * 2 * 64 * 2
+    assert needed(SMALL, 5000, on_gpu=True) - needed(SMALL, 4000, on_gpu=True) == 1000 * token
+    assert needed(SMALL, 5000, on_gpu=False) - needed(SMALL, 4000, on_gpu=False) == 2 * 1000 * token
+
+
+def test_this_machine_has_something() -> None:
+    found = look()
+    assert found.cpus >= 1
+    assert found.memory > 0
