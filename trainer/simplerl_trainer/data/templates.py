@@ -33,6 +33,12 @@ def choose(prompt_template: str | None, tokenizer: Tokenizer, field: str = FIELD
     match prompt_template:
         case "qwen-boxed":
             return literal(QWEN_BOXED)
+        case "chat" if not tokenizer.has_chat_template:
+            raise TrainerFailure(
+                FailureReason.INVALID_INPUT,
+                f"{field} is chat, but model folder {tokenizer.folder} has no chat template: give a literal text with "
+                f"{SLOT} in it",
+            )
         case "chat":
             return Template(tokenizer.chat_prompt, chat=True)
         case None:

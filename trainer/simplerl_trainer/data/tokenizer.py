@@ -37,6 +37,10 @@ class Tokenizer:
         self._compiled: Template | None = None
 
     @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
     def has_chat_template(self) -> bool:
         return self._chat is not None
 
@@ -62,13 +66,8 @@ class Tokenizer:
     def chat_prompt(self, question: str) -> str:
         """The chat template's text for one user message, up to where the assistant's answer begins.
 
-        Raises TrainerFailure(INVALID_INPUT) where the folder has no chat template, or it does not take the message.
+        Raises TrainerFailure(INVALID_INPUT) where the template does not take the message.
         """
-        if self._chat is None:
-            raise _invalid(
-                f"data.promptTemplate is chat, but model folder {self._folder} has no chat template: "
-                "give a literal text with {question} in it"
-            )
         return self._render([{"role": "user", "content": question}], answers=True)
 
     def conversation(self, question: str, response: str) -> str:

@@ -1,0 +1,112 @@
+"""`simplerl eval`: the sentences that a person reads, before any engine starts."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simplerl_trainer.cli import app
+from simplerl_trainer.models.arithmetic_tokenizer import save_tokenizer
+
+CONFIG = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "vocab_size": 448,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 128,
+    "eos_token_id": 1,
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model that is too large for any machine, one that is none, and questions."""
+    monkeypatch.chdir(tmp_path)
+    for name, changes in {"model": {}, "huge": {"hidden_size": 8_000_000}, "bert": {"model_type": "bert"}}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(CONFIG | changes))
+        (folder / "model.safetensors").write_bytes(b"")
+        save_tokenizer(folder)
+    (tmp_path / "q.jsonl").write_text('{"question": "What is 3 + 4?", "answer": "7"}\n')
+    (tmp_path / "long.jsonl").write_text(json.dumps({"question": "a" * 1000, "answer": "7"}) + "\n")
+    (tmp_path / "keys.jsonl").write_text('{"prompt": "What is 3 + 4?", "gold": "7"}\n')
+    (tmp_path / "empty.jsonl").write_text("")
+    return tmp_path
+
+
+def evaluated(*words: str) -> tuple[int, str]:
+    """Exit code and all that was said; options that are not given have values that work."""
+    usual = {"--model-path": "model", "--data": "q=q.jsonl", "--output": "out", "--max-tokens": "16"}
+    usual = {k: v for k, v in usual.items() if k not in words}
+    result = CliRunner().invoke(app, ["eval", *(w for pair in usual.items() for w in pair), *words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+FAULTS = {
+    "no model": (["--model-path", "none"], "--model-path is none, which is no folder: give a Hugging Face folder, a"),
+    "another family": (["--model-path", "bert"], "model folder {folder}/bert is of family bert, which cannot be"),
+    "no file": (["--data", "q=none.jsonl"], "--data q is none.jsonl, which does not exist: give the path of its file"),
+    "no folder of data": (["--data", "gsm8k"], "--data gsm8k says nothing of where it is: write gsm8k=FILE, or give"),
+    "wrong keys": (
+        ["--data", "q=keys.jsonl"],
+        "keys.jsonl line 1 has no key question: set --question-key to the right",
+    ),
+    "no questions": (["--data", "q=empty.jsonl"], "--data q is empty.jsonl, which holds no question: give at least"),
+    "an unknown template": (
+        ["--template", "qwen"],
+        "--template is 'qwen', which has no {{question}} in it: add it, or name qwen-boxed or chat",
+    ),
+    "no chat template": (["--template", "chat"], "--template is chat, but model folder {folder}/model has no chat"),
+    "a model that does not fit": (
+        ["--model-path", "huge"],
+        "the model of 1024031.82 billion parameters needs at least ",
+    ),
+    "responses longer than the model": (
+        ["--max-tokens", "128"],
+        "--max-tokens is 128, and the model {folder}/model takes 128 tokens with the prompt: lower it",
+    ),
+    "a temperature that vLLM would raise": (["--temperature", "0.005"], "--temperature is 0.005: give 0, or 0.01 to 2"),
+    "no probability": (["--top-p", "0"], "--top-p is 0: give more than 0, and at most 1"),
+    "a folder of something else": (["--output", "model"], "--output model holds something that is no evaluation:"),
+}
+
+
+@pytest.mark.parametrize(("words", "sentence"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_a_sentence_and_exits_with_1(here: Path, words: Sequence[str], sentence: str) -> None:
+    code, text = evaluated(*words)
+    assert code == 1
+    assert text.startswith(sentence.format(folder=here))
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        pytest.param(["--n-samples", "0"], "--n-samples", id="no samples"),
+        pytest.param(["--temperature", "3"], "--temperature", id="too hot"),
+        pytest.param(["--limit", "0"], "--limit", id="no questions"),
+        pytest.param(["--batch-size", "0"], "--batch-size", id="no batch"),
+    ],
+)
+def test_a_wrong_option_exits_with_2_and_names(here: Path, words: Sequence[str], named: str) -> None:
+    code, text = evaluated(*words)
+    assert code == 2
+    assert named in text
+
+
+def test_questions_that_cannot_be_asked_count_and_start_no_engine(here: Path) -> None:
+    code, text = evaluated("--data", "long=long.jsonl", "--n-samples", "2")
+    assert code == 0, text
+    (row,) = json.loads((here / "out/metrics.json").read_text())
+    assert (row["samples"], row["failed"], row["accuracy"]) == (2, 2, 0.0)
+    code, text = evaluated("--data", "long=long.jsonl", "--n-samples", "4")
+    assert code == 1
+    assert text.startswith(
+        "--output out was drawn with --n-samples 2, not 4: choose another folder, or remove that one"
+    )
