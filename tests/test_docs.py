@@ -114,7 +114,7 @@ def test_the_page_of_fields_is_made_from_the_models() -> None:
     "row",
     [
         "| **steps** | integer |  | ≥ 0, ≤ 10,000,000 | Steps of the job, each one rollout and all its optimizer "
-        "steps. |",
+        "steps. 0: the job only evaluates. |",
         "| precision | `BF16` or `FP32` |  |  | Type of weights and activations. Absent: BF16 on GPUs, FP32 where "
         "cluster.cpuOnly. |",
         "| trainBatchSize | integer | `128` | ≥ 1, ≤ 10,000,000 | Samples of one optimizer step; divides "

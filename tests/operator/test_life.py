@@ -93,6 +93,24 @@ def test_a_job_is_accepted_provisioned_submitted_trained_and_its_cluster_removed
     assert len(reasons) == len(set(reasons))
 
 
+def test_a_job_of_no_steps_only_evaluates(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    file = {"name": "held-out", "file": "/data/held-out.jsonl"}
+    training = documents.TINY["training"] | {"steps": 0}
+    life = Life(plane, heads, namespace, "only-evaluates", training=training, evaluation={"datasets": [file]})
+    life.submitted()
+    life.head.say(state="Training", totalSteps=0)
+    assert life.reaches("Training", "Training")["training"]["progressPercent"] == 0
+    life.head.say(state="Succeeded", totalSteps=0, evaluations=[documents.evaluation("held-out", 0.5, 0.5, 0)])
+    status = life.reaches("Succeeded", "Completed")
+    assert life.condition("Succeeded")["message"] == "the evaluation is done"
+    assert status["training"]["progressPercent"] == 100
+    assert (status["summary"]["step"], status["summary"]["progress"]) == ("0/0", "100%")
+    assert status["summary"]["eval"] == "held-out 0.50"
+    assert status["evaluations"][0]["first"] == {"step": 0, "accuracy": 0.5}
+
+
 def test_the_token_and_the_run_are_what_the_pods_get(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:

@@ -149,6 +149,20 @@ def test_steps_never_fall_whatever_the_driver_says(told: list[tuple[int, str]]) 
     assert steps == sorted(steps)
 
 
+def test_a_job_that_only_evaluates_is_done_when_it_has_succeeded() -> None:
+    held_out = documents.evaluation("held-out", 0.5, 0.5, 0)
+    training = status_of(seen(submitted(), progress=progress(state="Training", totalSteps=0, evaluations=[held_out])))
+    assert training.training is not None
+    assert (training.training.progress_percent, training.summary.step) == (0, "0/0")  # type: ignore[union-attr]
+    done = progress(state="Succeeded", totalSteps=0, evaluations=[held_out])
+    status = status_of(seen(training.document(), progress=done))
+    assert status.training is not None
+    assert (status.phase, status.training.progress_percent) == (Phase.SUCCEEDED, 100)
+    assert next(c.message for c in status.conditions if c.type == "Succeeded") == "the evaluation is done"
+    assert status.summary is not None
+    assert (status.summary.progress, status.summary.eval) == ("100%", "held-out 0.50")
+
+
 def written(before: Observation, after: Observation, now: float = NOW) -> float | None:
     first = status_of(before)
     second = compose(after, decide(after, now), now)

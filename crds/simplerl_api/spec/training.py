@@ -111,7 +111,7 @@ class Training(Struct):
     )
 
     steps: int = Field(ge=0, le=10_000_000)
-    """Steps of the job, each one rollout and all its optimizer steps."""
+    """Steps of the job, each one rollout and all its optimizer steps. 0: the job only evaluates."""
     zero_stage: ZeroStage | None = None
     """0 replicated, 1 optimizer, 2 gradients, 3 parameters shared out among the ranks. Absent: 3, or 1 where there is
     one rank."""
