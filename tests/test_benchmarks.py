@@ -1,8 +1,10 @@
 """The benchmarks' own parts, without a GPU."""
 
+import argparse
 from pathlib import Path
 
 import pytest
+from benchmarks import eval as evaluation
 from benchmarks import step
 from benchmarks.operator import fleet, measure
 
@@ -53,3 +55,23 @@ def test_the_bare_cluster_of_the_fleet_has_the_shape_of_the_jobs() -> None:
     group = bare["spec"]["workerGroupSpecs"][0]
     assert (group["replicas"], group["template"]["spec"]["containers"][0]["image"]) == (1, fleet.IMAGE)
     assert fleet.ray_job("a", "b")["spec"]["rayClusterSpec"] == bare["spec"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "expected"),
+    [
+        pytest.param("v0", {}, "--template qwen-boxed --temperature 0 --max-tokens 3000", id="as v0"),
+        pytest.param("own template", {}, "--temperature 0 --max-tokens 2048", id="the model's own template"),
+        pytest.param(
+            "v0",
+            {"max_tokens": 256, "limit": 200},
+            "--template qwen-boxed --temperature 0 --max-tokens 256 --limit 200",
+            id="shorter",
+        ),
+    ],
+)
+def test_an_evaluation_is_asked_for_as_it_is_said(name: str, more: dict[str, int], expected: str) -> None:
+    usual = {"max_tokens": None, "limit": None, "engines": None, "batch_size": None}
+    given = argparse.Namespace(model=Path("m"), data="gsm8k", data_folder=Path("d"), **usual | more)
+    words = " ".join(evaluation.options(given, name, Path("o")))
+    assert words == f"--model-path m --data gsm8k --data-folder d --output o {expected}"
