@@ -32,6 +32,8 @@ class Inputs:
     """The training prompts, in the order of their data set."""
     evaluations: Mapping[str, Sequence[Prompt]]
     """The prompts of each evaluation data set by its name."""
+    unasked: Mapping[str, Sequence[Prompt]]
+    """Those that are too long to be asked, which count as failed."""
     stop_token_ids: Sequence[int]
     """Every id that ends a response: the model's end-of-sequence ids and those of rollout.sampling.stop."""
     vocabulary: int
@@ -152,13 +154,14 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     stop_ids = stops.ids(spec.rollout.sampling.stop, tokenizer)
     template = templates.choose(spec.data.prompt_template, tokenizer)
     evaluations: dict[str, Sequence[Prompt]] = {}
+    unasked: dict[str, Sequence[Prompt]] = {}
     held_out: set[str] = set()
     for field, dataset in _evaluations(run).items():
         loaded = asked.evaluations[dataset.name]
         if spec.training.steps:  # a job that only evaluates may name the same file twice
             held_out |= {prompts.key(q.question) for q in loaded}
         made = prompts.make_prompts(loaded, template, tokenizer, spec.data.max_prompt_tokens, field=field)
-        evaluations[dataset.name] = made.prompts
+        evaluations[dataset.name], unasked[dataset.name] = made.prompts, made.unasked
         log.info("evaluation questions read", dataset=dataset.name, prompts=len(made.prompts), too_long=made.too_long)
     made = prompts.make_prompts(asked.train, template, tokenizer, spec.data.max_prompt_tokens, held_out)
     log.info(
@@ -168,6 +171,7 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     return Inputs(
         prompts=made.prompts,
         evaluations=evaluations,
+        unasked=unasked,
         stop_token_ids=sorted({*model.stop_token_ids, *stop_ids}),
         vocabulary=min(tokenizer.vocabulary, model.vocab_size),
         tokenizer=tokenizer,

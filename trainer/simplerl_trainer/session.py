@@ -154,13 +154,16 @@ class Session:
         accuracies: dict[str, float] = {}
         for name, prompts in self.inputs.evaluations.items():
             self.reporter.activity("evaluate")
+            unasked = self.inputs.unasked[name]
             result = await self._with_engines(
-                lambda prompts=prompts: evaluation.evaluate(
-                    self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved
+                lambda prompts=prompts, unasked=unasked: evaluation.evaluate(
+                    self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved, unasked
                 )
             )
             await self._write_samples(f"evaluation-{name}-{step:06}", result.scored)
             found = result.figures
+            with writing(f"the evaluation of {name} after step {step} could not be written", self.output):
+                files.add_evaluation(self.output, step, name, found.document())
             self.reporter.evaluation(name, step, found.accuracy)
             self.trackers.evaluation(step, name, found.accuracy)
             self.log.info(

@@ -150,6 +150,8 @@ def test_prompts_keep_their_order_and_what_is_dropped_is_counted(tmp_path: Path)
     found = make_prompts(QUESTIONS, choose("Q {question}", made), made, 8, {key("2 + 2"), key("4")})
     assert [(p.row, p.question, p.answer) for p in found.prompts] == [(0, "1 + 1", "2"), (2, "3", "3")]
     assert (found.too_long, found.held_out, found.example) == (1, 1, "Q 1 + 1")
+    assert len(found.unasked) == 1
+    assert found.unasked[0].row not in {p.row for p in found.prompts}
     assert made.decode([found.prompts[0].token_ids]) == ["Q 1 + 1"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from simplerl_trainer.evaluation import metrics
 from simplerl_trainer.evaluation.evaluate import Settings, draw, evaluate
+from simplerl_trainer.evaluation.records import level, subject
 from simplerl_trainer.rewards.stream import CHUNK
 from simplerl_trainer.rollout.protocol import Finished, Request
 from simplerl_trainer.rollout.seeds import Stream, seed
@@ -78,3 +79,27 @@ async def test_what_was_drawn_before_is_not_drawn_again() -> None:
     )
     assert [s.sample.id for s in found] == sorted(arrived) == sorted(set(range(120)) - done)
     assert rest.asked == [r for r in whole.asked if r.id not in done], "the same seeds as in one sitting"
+
+
+async def test_prompts_that_are_too_long_to_be_asked_count_as_failed() -> None:
+    long = Prompt(row=9, question="", answer="", token_ids=(1,) * 99, record={"level": "Level 5", "type": "Algebra"})
+    pool = Drawn()
+    found = (await evaluate(pool, prompts(4), judge, SETTINGS, unasked=[long])).figures
+    assert len(pool.asked) == 12, "it is not asked"
+    assert (found.questions, found.samples, found.failed, found.right) == (5, 15, 3, 3)
+    assert found.accuracy == 3 / 15
+    assert (found.levels["5"].accuracy, found.subjects["Algebra"].questions) == (0.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param({"level": 5, "subject": "Algebra"}, ("5", "Algebra"), id="MATH500"),
+        pytest.param({"level": "Level 5", "type": "Algebra"}, ("5", "Algebra"), id="MATH and Minerva"),
+        pytest.param({"subfield": "Algebra", "level": None}, ("", "Algebra"), id="OlympiadBench"),
+        pytest.param({"type": 3}, ("", ""), id="neither"),
+    ],
+)
+def test_level_and_subject_are_read_from_the_record(record: dict[str, object], expected: tuple[str, str]) -> None:
+    prompt = Prompt(row=0, question="", answer="", token_ids=(1,), record=record)
+    assert (level(prompt), subject(prompt)) == expected

@@ -25,5 +25,8 @@ def test_a_job_of_no_steps_evaluates_and_ends(tmp_path: Path) -> None:
     assert evaluated["accuracy"] == right / 80
     assert evaluated["low"] < evaluated["accuracy"] < evaluated["high"]
     assert running.metrics(output) == [], "no step was done"
+    (figures,) = (json.loads(line) for line in (output / "evaluations.jsonl").read_text().split("\n")[:-1])
+    assert (figures["step"], figures["dataset"], figures["questions"], figures["samples"]) == (0, "held-out", 40, 80)
+    assert set(figures["passAt"]) == set(figures["majorityAt"]) == {"1", "2"}
     left = {p.name for p in output.iterdir()}
     assert not left & {"checkpoints", "model", "best-model"}, "nothing was trained, and nothing is kept"

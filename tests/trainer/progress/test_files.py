@@ -37,6 +37,16 @@ def test_steps_that_will_be_written_again_are_forgotten(tmp_path: Path, step: in
     files.forget_after(tmp_path / "empty", step)
 
 
+@pytest.mark.parametrize(("step", "kept"), [(0, []), (2, [0, 2]), (9, [0, 2, 4])])
+def test_evaluations_that_will_be_made_again_are_forgotten(tmp_path: Path, step: int, kept: list[int]) -> None:
+    for i in (0, 2, 4):
+        files.add_evaluation(tmp_path, i, "gsm8k", {"accuracy": 0.5})
+    files.forget_after(tmp_path, step)
+    found = lines(tmp_path / "evaluations.jsonl")
+    assert [line["step"] for line in found] == kept
+    assert all((line["dataset"], line["accuracy"]) == ("gsm8k", 0.5) for line in found)
+
+
 def test_a_sample_is_a_line_with_its_judgement(tmp_path: Path) -> None:
     score = Score(0.5, "different", "3", "expected 2", {"sum": 0.5})
     files.write_samples(tmp_path, "step-000012", [Scored(SAMPLE, score)], {7: "3"})

@@ -21,6 +21,8 @@ class PromptSet:
     """Training questions that also stand in an evaluation data set."""
     example: str
     """The first prompt's text, to look at."""
+    unasked: Sequence[Prompt] = ()
+    """The prompts that are too long."""
 
 
 def make_prompts(
@@ -39,11 +41,12 @@ def make_prompts(
     kept = [(row, q) for row, q in enumerate(questions) if key(q.question) not in held_out]
     texts = [template.render(q.question) for _, q in kept]
     ids = tokenizer.encode(texts, chat=template.chat)
-    prompts = [
+    made = [
         Prompt(row, q.question, q.answer, token_ids, q.record, q.gym)
         for (row, q), token_ids in zip(kept, ids, strict=True)
-        if 0 < len(token_ids) <= max_tokens
     ]
+    prompts = [p for p in made if 0 < len(p.token_ids) <= max_tokens]
+    unasked = [p for p in made if not 0 < len(p.token_ids) <= max_tokens]
     dropped = len(questions) - len(kept)
     if not prompts:
         shortest = f", the shortest of {min(map(len, ids))} tokens" if ids else ""
@@ -54,7 +57,7 @@ def make_prompts(
             "or a larger limit",
         )
     example = next(text for text, token_ids in zip(texts, ids, strict=True) if token_ids == prompts[0].token_ids)
-    return PromptSet(prompts, too_long=len(kept) - len(prompts), held_out=dropped, example=example)
+    return PromptSet(prompts, too_long=len(unasked), held_out=dropped, example=example, unasked=unasked)
 
 
 def key(question: str) -> str:

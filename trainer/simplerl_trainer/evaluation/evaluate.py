@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from simplerl_trainer.evaluation import metrics
 from simplerl_trainer.evaluation.metrics import Answer, Figures
-from simplerl_trainer.evaluation.records import level
+from simplerl_trainer.evaluation.records import UNASKED, level, subject
+from simplerl_trainer.rewards.outcome import Verdict
 from simplerl_trainer.rewards.stream import CHUNK, Scored, Scorer, scored
 from simplerl_trainer.rollout import rollouts
 from simplerl_trainer.rollout.pool import Pool
@@ -36,14 +37,23 @@ class Result:
 
 
 async def evaluate(
-    pool: Pool, prompts: Sequence[Prompt], scorer: Scorer, settings: Settings, moved: Callable[[], None] = lambda: None
+    pool: Pool,
+    prompts: Sequence[Prompt],
+    scorer: Scorer,
+    settings: Settings,
+    moved: Callable[[], None] = lambda: None,
+    unasked: Sequence[Prompt] = (),
 ) -> Result:
-    """Draws and scores settings.samples responses to each prompt.
+    """Draws and scores settings.samples responses to each prompt; those of `unasked` count as failed.
 
     `moved` is called where something moved. Raises what rollouts.generate and the scorer do.
     """
     found = await draw(pool, prompts, scorer, settings, moved=moved)
-    return Result(metrics.figures([answer(s, settings.samples) for s in found], settings.job_seed), found)
+    answers = [answer(s, settings.samples) for s in found]
+    for question, prompt in enumerate(unasked, start=len(prompts)):
+        failed = Answer(question, Verdict.FAILED, "", 0, UNASKED, level(prompt), subject(prompt))
+        answers += [failed] * settings.samples
+    return Result(metrics.figures(answers, settings.job_seed), found)
 
 
 async def draw(
@@ -85,4 +95,5 @@ def answer(scored: Scored, samples: int) -> Answer:
         tokens=len(sample.response_ids),
         finish=sample.finish.value,
         level=level(sample.prompt),
+        subject=subject(sample.prompt),
     )

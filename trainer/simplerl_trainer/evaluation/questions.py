@@ -24,12 +24,10 @@ class Asked:
         """Tokens of the longest prompt that can be asked."""
         return max((len(p.token_ids) for i, p in enumerate(self.prompts) if i not in self.too_long), default=1)
 
-    def unasked(self, samples: int, subjects: Sequence[str]) -> list[Record]:
+    def unasked(self, samples: int) -> list[Record]:
         """The records of the questions that cannot be asked."""
         return [
-            unasked(i * samples + s, self.prompts[i], why, subjects[i])
-            for i, why in self.too_long.items()
-            for s in range(samples)
+            unasked(i * samples + s, self.prompts[i], why) for i, why in self.too_long.items() for s in range(samples)
         ]
 
 

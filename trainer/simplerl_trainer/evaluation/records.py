@@ -14,6 +14,10 @@ UNASKED = "Unasked"
 """In the place of a Finish: the question could not be put to the model."""
 
 
+SUBJECTS = ("subject", "type", "subfield")
+"""Where records say what a question is about: those of MATH, of Minerva's and of OlympiadBench."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One sample, judged."""
@@ -39,7 +43,7 @@ class Record:
     """The part of mathematics that the question belongs to; empty where none is given."""
 
 
-def judged(scored: Scored, text: str, subject: str) -> Record:
+def judged(scored: Scored, text: str) -> Record:
     """The record of a sample that was drawn and scored; `text` is its response."""
     sample, score = scored.sample, scored.score
     return Record(
@@ -53,11 +57,11 @@ def judged(scored: Scored, text: str, subject: str) -> Record:
         extracted=score.extracted,
         why=score.why,
         level=level(sample.prompt),
-        subject=subject,
+        subject=subject(sample.prompt),
     )
 
 
-def unasked(id: int, prompt: Prompt, why: str, subject: str) -> Record:
+def unasked(id: int, prompt: Prompt, why: str) -> Record:
     """The record of a sample that cannot be drawn."""
     return Record(
         id=id,
@@ -70,7 +74,7 @@ def unasked(id: int, prompt: Prompt, why: str, subject: str) -> Record:
         extracted="",
         why=why,
         level=level(prompt),
-        subject=subject,
+        subject=subject(prompt),
     )
 
 
@@ -78,6 +82,12 @@ def level(prompt: Prompt) -> str:
     """The question's level: `5`, `"5"` and `"Level 5"` are the same one."""
     found = prompt.record.get("level")
     return "" if found is None else str(found).removeprefix("Level ").strip()
+
+
+def subject(prompt: Prompt) -> str:
+    """The part of mathematics that the question belongs to; empty where its record does not say."""
+    found = (prompt.record.get(key) for key in SUBJECTS)
+    return next((text for text in found if isinstance(text, str)), "")
 
 
 class File:

@@ -94,7 +94,7 @@ async def _evaluate(task: Task, model: Model, path: Path, bars: Bars) -> list[Ro
         asked = questions.ask(found, template, tokenizer, longest, context)
         file = File(folder.samples(task.output, model.label, found.name))
         total = len(found.questions) * task.settings.samples
-        file.add([r for r in asked.unasked(task.settings.samples, found.subjects) if r.id not in file.records])
+        file.add([r for r in asked.unasked(task.settings.samples) if r.id not in file.records])
         work.append(_Work(model, found, asked, file, total - len(file.records)))
     drawn: dict[str, tuple[float, int]] = {}
     try:
@@ -150,9 +150,7 @@ async def _draw_set(
         def arrived(chunk: Sequence[Scored]) -> None:
             nonlocal tokens
             texts = tokenizer.decode([s.sample.response_ids for s in chunk])
-            new = [
-                judged(s, text, work.set.subjects[s.sample.id // samples]) for s, text in zip(chunk, texts, strict=True)
-            ]
+            new = [judged(s, text) for s, text in zip(chunk, texts, strict=True)]
             work.file.add(new)
             counter.add(new)
             tokens += sum(r.tokens for r in new)

@@ -40,8 +40,6 @@ class Set:
 
     name: str
     questions: Sequence[Question]
-    subjects: Sequence[str]
-    """What each question is about; empty where nothing says so."""
     tolerances: Sequence[float | None]
     """The relative tolerance of each answer's numbers."""
 
@@ -75,13 +73,7 @@ def read(
     found = list(questions.read(_records(source), fields, True, KEYS))[:limit]
     if not found:
         raise _invalid(f"--data {source.name} is {_place(source)}, which holds no question: give at least one")
-    keys = (facts.subject,) if facts.subject else known.SUBJECTS
-    return Set(
-        source.name,
-        found,
-        [next((str(q.record[k]) for k in keys if isinstance(q.record.get(k), str)), "") for q in found],
-        [_tolerance(q, facts) for q in found],
-    )
+    return Set(source.name, found, [_tolerance(q, facts) for q in found])
 
 
 def _source(word: str, folder: Path | None) -> Source:

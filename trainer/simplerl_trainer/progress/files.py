@@ -1,4 +1,5 @@
-"""What every step leaves in the run's folder: a line in metrics.jsonl and a file of samples. JSON Lines, UTF-8."""
+"""What steps and evaluations leave in the run's folder: lines in metrics.jsonl and evaluations.jsonl, and files of
+samples. JSON Lines, UTF-8."""
 
 import json
 import math
@@ -9,6 +10,7 @@ from typing import Any
 from simplerl_trainer.rewards.stream import Scored
 
 METRICS = "metrics.jsonl"
+EVALUATIONS = "evaluations.jsonl"
 SAMPLES = "samples"
 
 
@@ -22,6 +24,12 @@ def add_step(output: Path, step: int, metrics: Mapping[str, float], seconds: Map
         f.write(_line(row))
 
 
+def add_evaluation(output: Path, step: int, dataset: str, figures: Mapping[str, Any]) -> None:
+    """Adds a line to evaluations.jsonl: all figures of a data set after a step."""
+    with (output / EVALUATIONS).open("a", encoding="utf-8", newline="\n") as f:
+        f.write(_line({"step": step, "dataset": dataset, **figures}))
+
+
 def read_steps(output: Path) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl."""
     file = output / METRICS
@@ -29,13 +37,14 @@ def read_steps(output: Path) -> list[dict[str, Any]]:
 
 
 def forget_after(output: Path, step: int) -> None:
-    """Removes the lines of metrics.jsonl after `step`: a resumed run writes those steps again."""
-    file = output / METRICS
-    if file.exists():
-        kept = [line for line in file.read_text(encoding="utf-8").split("\n") if _is_until(line, step)]
-        partial = file.with_suffix(".partial")
-        partial.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        partial.replace(file)
+    """Removes the lines of metrics.jsonl and evaluations.jsonl after `step`: a resumed run writes those steps again,
+    and one that begins anew the evaluation before the first step too."""
+    for file, last in ((output / METRICS, step), (output / EVALUATIONS, step or -1)):
+        if file.exists():
+            kept = [line for line in file.read_text(encoding="utf-8").split("\n") if _is_until(line, last)]
+            partial = file.with_suffix(".partial")
+            partial.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+            partial.replace(file)
 
 
 def _is_until(line: str, step: int) -> bool:
