@@ -30,7 +30,9 @@ def version_key() -> str:
     """Two clones with the same key run the same cluster."""
     digest = hashlib.sha256("".join(p.key for p in programs.PROGRAMS if not p.optional).encode())
     optional = {p.name for p in programs.PROGRAMS if p.optional}
-    for path in sorted(p for p in places.CONFIGURATION.rglob("*") if optional.isdisjoint(p.parts)):
+    for path in sorted(places.CONFIGURATION.rglob("*")):
+        if path.relative_to(places.CONFIGURATION).parts[0] in optional:
+            continue
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:12]
 
