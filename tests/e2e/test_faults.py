@@ -7,6 +7,7 @@ came of each.
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hack.cluster import addresses, control_plane, node
+from hack.cluster import addresses, cluster, control_plane, node
 from hack.cluster.errors import ClusterError
 from hack.demo import volumes
 from tests.e2e import drill as drills
@@ -173,6 +174,75 @@ def test_a_fault_in_real_pods(name: str, drill: Drill) -> None:
         ("in the same RayCluster" if same else "in a new RayCluster") + f", from step {saved(before)} or later",
         f"{seconds:.0f}",
     )  # fmt: skip
+
+
+IMAGE, KUEUE = "image missing", "preempted by Kueue"
+
+
+@pytest.mark.skipif(os.environ.get("ONLY", "") not in IMAGE, reason="ONLY names others")
+def test_a_missing_image_is_said_and_can_be_put_right(installed: Installed) -> None:
+    job = Drill(installed.cluster, "image")
+    job.delete()
+    volumes.claim(installed.cluster, drills.CLAIM)
+    try:
+        job.apply(cluster={"image": "simplerl.local/missing:1"}, training={"steps": 2})
+        began = time.monotonic()
+        said = job.until("the word of the image", lambda s: ready(s)["reason"] == "ImagePullFailed", 120)
+        message = ready(said)["message"]
+        assert "simplerl.local/missing:1" in message
+        seconds = time.monotonic() - began
+        job.patch(suspend=True)
+        job.until("the suspension", lambda s: s.get("phase") == "Suspended", 200)
+        job.patch(suspend=False, cluster={"image": installed.trainer_image})
+        done = job.until("the end", lambda s: s.get("phase") == "Succeeded", 600)
+        assert done.get("failures", 0) == 0
+    finally:
+        job.delete()
+    fault_table.record(
+        IMAGE, "`cluster.image` names an image that is not there; suspended, corrected and resumed",
+        f"`ImagePullFailed` after {seconds:.0f} s: {message[:120]}", "no", "with the right image, to its end", "",
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(os.environ.get("ONLY", "") not in KUEUE, reason="ONLY names others")
+def test_kueue_preempts_and_admits_again(installed: Installed) -> None:
+    """The queue is that of docs/kueue.md."""
+    if not installed.cluster.embedded:
+        pytest.skip("Kueue is added to the embedded cluster only")
+    cluster.up(kueue=True)
+    page = (drills.ROOT / "docs/kueue.md").read_text("utf-8")
+    (queue,) = [text for text in re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.M) if "ClusterQueue" in text]
+    installed.cluster.run("making the queue", "apply", "--server-side", "-f", "-", stdin=queue, seconds=60)
+    volumes.claim(installed.cluster, drills.CLAIM)
+    low, high = Drill(installed.cluster, "low"), Drill(installed.cluster, "high")
+    for job in (low, high):
+        job.delete()
+    labels = {"kueue.x-k8s.io/queue-name": "team-a"}
+    try:
+        low.apply(metadata={"labels": labels})
+        before = low.until("a checkpoint", lambda s: s.get("phase") == "Training" and saved(s) > 0)
+        high.apply(metadata={"labels": labels | {"kueue.x-k8s.io/priority-class": "high"}}, training={"steps": 2})
+        queued = low.until("the preemption", lambda s: s.get("phase") == "Queued", 120)
+        assert ready(queued)["reason"] == "Preempted"
+        high.until("the end of the other", lambda s: s.get("phase") == "Succeeded", 600)
+        freed = time.monotonic()
+        after = low.until("new steps", lambda s: s.get("phase") == "Training" and step(s) > step(queued), 600)
+        seconds = time.monotonic() - freed
+        assert after["cluster"]["uid"] == before["cluster"]["uid"]
+        assert after.get("failures", 0) == 0
+        steps = steps_of(low)
+        assert steps == list(range(1, len(steps) + 1))
+    finally:
+        for job in (low, high):
+            job.delete()
+    fault_table.record(
+        KUEUE, "a job of higher priority in the same ClusterQueue", f"`Preempted`: {ready(queued)['message'][:120]}",
+        "no", "in the same RayCluster, once the other job was over", f"{seconds:.0f} from then",
+    )  # fmt: skip
+
+
+def ready(status: dict[str, Any]) -> dict[str, str]:
+    return next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {"reason": "", "message": ""})
 
 
 def steps_of(drill: Drill) -> list[int]:
