@@ -3,8 +3,10 @@ is left to the test is the kubelet: pods are pending until it says otherwise."""
 
 import json
 import os
+import shutil
 import subprocess
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +66,19 @@ class Controllers:
             self._plane.apply(f"/apis/admissionregistration.k8s.io/v1/{plural}/{name}", document)
 
     def kueue(self) -> None:
-        """Starts Kueue, once it is installed."""
-        self._spawn("kueue", f"--config={self._folder}/kueue.yaml", "--zap-log-level=2")
+        """Starts Kueue, once it is installed.
+
+        Without its own certificates it looks for those of its metrics in a fixed folder, also where metrics are off
+        (cmd/kueue/main.go): it gets an /etc of its own, with the control plane's certificate there.
+        """
+        certificates = self._folder / "etc/kueue/metrics/certs"
+        certificates.mkdir(parents=True, exist_ok=True)
+        for name in ("tls.crt", "tls.key"):
+            shutil.copyfile(self._plane.folder / name, certificates / name)
+        apart = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+        script = 'mount --bind "$1" /etc && shift && exec "$@"'
+        self._spawn("kueue", f"--config={self._folder}/kueue.yaml", "--zap-log-level=2",
+                    before=[*apart, "bash", "-c", script, "_", f"{self._folder}/etc"])  # fmt: skip
         self._healthy("kueue", self._kueue_health)
 
     def stop(self, name: str) -> None:
@@ -88,11 +101,11 @@ class Controllers:
         command = [programs.path("kubectl"), f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", path]
         subprocess.run([str(word) for word in command], check=True, timeout=120, stdout=subprocess.DEVNULL)
 
-    def _spawn(self, name: str, *arguments: str) -> None:
+    def _spawn(self, name: str, *arguments: str, before: Sequence[str] = ()) -> None:
         environment = {**os.environ, "KUBECONFIG": str(self._plane.kubeconfig(ADMIN_TOKEN))}
         with (self._folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                [str(programs.path(name)), *arguments], env=environment, stdout=log, stderr=log
+                [*before, str(programs.path(name)), *arguments], env=environment, stdout=log, stderr=log
             )
 
     def _healthy(self, name: str, port: int) -> None:
