@@ -97,9 +97,18 @@ class Controllers:
         return {**hook, "clientConfig": {"url": f"https://127.0.0.1:{port}{path}", "caBundle": authority}}
 
     def _apply(self, path: Path) -> None:
+        """Applies a folder of definitions, named GROUP_PLURAL.yaml, and waits until all are served."""
         kubeconfig = self._plane.kubeconfig(ADMIN_TOKEN)
         command = [programs.path("kubectl"), f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", path]
         subprocess.run([str(word) for word in command], check=True, timeout=120, stdout=subprocess.DEVNULL)
+        group = next(path.iterdir()).stem.partition("_")[0]
+        plurals = {file.stem.partition("_")[2] for file in path.iterdir()}
+        eventually(f"the definitions of {group}", lambda: plurals <= self._served(group), 60)
+
+    def _served(self, group: str) -> set[str]:
+        found = self._plane.find(f"/apis/{group}")
+        versions = [version["groupVersion"] for version in found["versions"]] if found else []
+        return {r["name"] for version in versions for r in self._plane.request("GET", f"/apis/{version}")["resources"]}
 
     def _spawn(self, name: str, *arguments: str, before: Sequence[str] = ()) -> None:
         environment = {**os.environ, "KUBECONFIG": str(self._plane.kubeconfig(ADMIN_TOKEN))}
