@@ -1,5 +1,6 @@
 """The chart: rendered with its values, checked against a real API server and against what the operator's code calls."""
 
+import functools
 import json
 import re
 import subprocess
@@ -7,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.operator import programs
-from tests.operator.control_plane import ControlPlane
+from tests.deploy import exposition
+from tests.operator import observations, programs
+from tests.operator.control_plane import ControlPlane, eventually
 
-from simplerl_api import yaml12
+from simplerl_api import GROUP, KIND, PLURAL, VERSION, validation, yaml12
+from simplerl_api.job_defaults import JobDefaults
+from simplerl_operator import settings
+from simplerl_operator.build.ray_cluster import ray_cluster
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/simplerl-operator"
@@ -22,11 +27,16 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def render(*settings: str) -> list[dict[str, Any]]:
+@functools.cache
+def rendered(*settings: str) -> str:
     arguments = [part for setting in settings for part in ("--set-json", setting)]
     done = helm("template", "rl", str(CHART), "--namespace=rl-system", *arguments)
     assert done.returncode == 0, done.stderr
-    return yaml12.load_all(done.stdout)
+    return done.stdout
+
+
+def render(*settings: str) -> list[dict[str, Any]]:
+    return yaml12.load_all(rendered(*settings))
 
 
 def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -39,7 +49,7 @@ def operator_container(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_it_renders_the_same_each_time() -> None:
-    assert render() == render()
+    assert rendered() == rendered.__wrapped__()
 
 
 def test_lint_finds_nothing() -> None:
@@ -47,8 +57,42 @@ def test_lint_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_api_server_takes_every_manifest(plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
-    done = helm("template", "rl", str(CHART), f"--namespace={namespace}")
+OUTPUTS = {
+    "defaults": [],
+    "everything": [
+        'namespaces=["default"]', "metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true",
+        "metrics.prometheusRule.enabled=true", 'priorityClassName="system-cluster-critical"', 'nodeSelector={"a":"b"}',
+        'tolerations=[{"key":"a","operator":"Exists"}]', 'imagePullSecrets=["pull"]', 'affinity={"nodeAffinity":{}}',
+        'jobDefaults={"perGpu":{"cpu":"4"},"head":{"nodeSelector":{"a":"b"}}}', 'podLabels={"a":"b"}',
+        'podAnnotations={"a":"b"}', 'serviceAccount={"name":"sa","annotations":{"a":"b"}}',
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def monitoring(plane: ControlPlane) -> None:
+    """The kinds of the Prometheus operator, without its schemas: its module is no part of the embedded cluster."""
+    for kind in ("ServiceMonitor", "PodMonitor", "PrometheusRule"):
+        plural = kind.lower() + "s"
+        group, schema = "monitoring.coreos.com", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+        crd = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+        }
+        plane.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}", crd)
+        eventually(plural, lambda path=f"/apis/{group}/v1/{plural}": plane.find(path), 30)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.usefixtures("monitoring")
+def test_the_api_server_takes_every_manifest(plane: ControlPlane, namespace: str, tmp_path: Path, name: str) -> None:
+    arguments = [part for setting in OUTPUTS[name] for part in ("--set-json", setting)]
+    done = helm("template", "rl", str(CHART), f"--namespace={namespace}", *arguments)
+    assert done.returncode == 0, done.stderr
     manifests = tmp_path / "all.yaml"
     manifests.write_text(done.stdout)
     kubeconfig = plane.kubeconfig("admin-of-the-tests")
@@ -66,10 +110,14 @@ def test_the_namespace_may_enforce_the_restricted_standard(plane: ControlPlane, 
         f"/api/v1/namespaces/{namespace}",
         {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
     )
-    pod = of_kind(render(), "Deployment")["spec"]["template"]
-    pod["metadata"]["name"] = "operator"
-    pod["spec"].pop("serviceAccountName")
-    plane.request("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", {"apiVersion": "v1", "kind": "Pod", **pod})
+    documents = render()
+    operator, test = of_kind(documents, "Deployment")["spec"]["template"], of_kind(documents, "Pod")
+    operator["metadata"]["name"] = "operator"
+    for pod in (operator, test):
+        pod["metadata"]["namespace"] = namespace
+        pod["spec"].pop("serviceAccountName")
+        body = {**pod, "apiVersion": "v1", "kind": "Pod"}
+        plane.request("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
 
 
 def test_the_crd_is_the_generated_one_and_stays_on_uninstall() -> None:
@@ -114,12 +162,14 @@ OTHERS = [
     'nodeSelector={"a":"b"}', 'tolerations=[{"operator":"Exists"}]', 'affinity={"nodeAffinity":{}}',
     'priorityClassName="high"', 'podLabels={"a":"b"}', 'podAnnotations={"a":"b"}', 'serviceAccount={"name":"sa"}',
     'serviceAccount={"annotations":{"a":"b"}}', "metrics.service=false", "crds.install=false",
+    "metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true",
+    "userRoles.create=false", 'jobDefaults.imageMirror="mirror.example"',
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("setting", OTHERS)
 def test_every_value_changes_what_is_rendered(setting: str) -> None:
-    assert render(setting) != render()
+    assert rendered(setting) != rendered()
 
 
 def test_every_value_is_tried_here() -> None:
@@ -135,6 +185,14 @@ WRONG = [
     ('logLevel="LOUD"', "value must be one of"),
     ("workers=0", "minimum: got 0, want 1"),
     ('crds={"instal":true}', "additional properties 'instal' not allowed"),
+    ('jobDefaults={"perGpu":{"cpus":"1"}}', "additional properties 'cpus' not allowed"),
+    ('jobDefaults={"perGpu":{"memory":"64 GB"}}', "'64 GB' does not match pattern"),
+    ('jobDefaults={"workers":{"tolerations":[{"keys":"a"}]}}', "additional properties 'keys' not allowed"),
+    ('metrics={"podMonitor":{"interval":"often"}}', "'often' does not match pattern"),
+    (
+        'metrics={"service":false,"serviceMonitor":{"enabled":true}}',
+        "metrics.serviceMonitor.enabled is true, but metrics.service is false: a ServiceMonitor needs the Service",
+    ),
 ]
 
 
@@ -147,9 +205,15 @@ def test_a_wrong_value_fails_the_installation(setting: str, message: str) -> Non
 
 def test_with_namespaces_the_operator_has_no_rights_elsewhere() -> None:
     documents = render('namespaces=["a","b"]')
-    kinds = [(d["kind"], d["metadata"].get("namespace")) for d in documents if "Role" in d["kind"]]
-    assert not [k for k, _ in kinds if k.startswith("Cluster")]
-    assert {n for _, n in kinds} == {"a", "b", "rl-system"}
+    assert {d["metadata"]["namespace"] for d in documents if d["kind"] in ("Role", "RoleBinding")} == {
+        "a", "b", "rl-system"
+    }  # fmt: skip
+    assert "ClusterRoleBinding" not in {d["kind"] for d in documents}
+    assert {d["metadata"]["name"] for d in documents if d["kind"] == "ClusterRole"} == {"rl-viewer", "rl-editor"}
+    without = render('namespaces=["a"]', "userRoles.create=false", "crds.install=false")
+    assert {d["kind"] for d in without} == {
+        "Role", "RoleBinding", "ServiceAccount", "Deployment", "Service", "Pod"
+    }, "whoever owns a namespace may install it"  # fmt: skip
 
 
 def rights(documents: list[dict[str, Any]], kind: str, name: str) -> set[tuple[str, str, str]]:
@@ -190,3 +254,83 @@ def test_it_is_installed_and_names_the_next_command(plane: ControlPlane, namespa
     assert "kubectl get simplerljobs -w" in done.stdout
     assert helm("upgrade", "rl", str(CHART), "--set=crds.install=false", *reach).returncode == 0
     assert helm("uninstall", "rl", *reach).returncode == 0
+
+
+def test_people_get_rights_by_kubernetes_own_roles() -> None:
+    documents = render()
+    roles = {d["metadata"]["name"]: d["metadata"]["labels"] for d in documents if d["kind"] == "ClusterRole"}
+    aggregated = {
+        name: {
+            label.removeprefix("rbac.authorization.k8s.io/aggregate-to-") for label in labels if "aggregate" in label
+        }
+        for name, labels in roles.items()
+    }
+    assert aggregated == {"rl": set(), "rl-viewer": {"view", "edit", "admin"}, "rl-editor": {"edit", "admin"}}
+    assert rights(documents, "ClusterRole", "rl-editor") == {
+        ("simplerl.io", "simplerljobs", verb) for verb in ("create", "update", "patch", "delete", "deletecollection")
+    }
+    assert {v for _, _, v in rights(documents, "ClusterRole", "rl-viewer")} == {"get", "list", "watch"}
+
+
+def test_job_defaults_reach_the_operator_as_it_reads_them() -> None:
+    workers = {"nodeSelector": {"pool": "gpu"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+    given = {
+        "imageMirror": "mirror.example/hub",
+        "imagePullSecrets": ["mirror"],
+        "priorityClassName": "training",
+        "schedulerName": "volcano",
+        "perGpu": {"cpu": "12", "memory": "100Gi"},
+        "head": {"nodeSelector": {"pool": "cpu"}},
+        "workers": workers,
+    }
+    (text,) = (
+        v["value"]
+        for v in operator_container(render(f"jobDefaults={json.dumps(given)}"))["env"]
+        if v["name"] == "SIMPLERL_JOB_DEFAULTS"
+    )
+    read = settings.read({"SIMPLERL_TRAINER_IMAGE": "t", "SIMPLERL_JOB_DEFAULTS": text}).job_defaults
+    assert read == JobDefaults.model_validate({**given, "imagePullSecrets": [{"name": "mirror"}]})
+    assert set(given) == set(yaml12.load((CHART / "values.yaml").read_text())["jobDefaults"])
+
+
+def test_the_monitors_select_what_there_is() -> None:
+    documents = render("metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true", 'namespaces=["a"]')
+    monitor, service = of_kind(documents, "ServiceMonitor"), of_kind(documents, "Service")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    pods = of_kind(documents, "PodMonitor")["spec"]
+    head = ray_cluster(observations.job())["spec"]["headGroupSpec"]["template"]
+    labels = head["metadata"]["labels"]
+    for wanted in pods["selector"]["matchExpressions"]:
+        assert labels[wanted["key"]] in wanted.get("values", [labels[wanted["key"]]])
+    assert pods["podMetricsEndpoints"][0]["port"] in {p["name"] for p in head["spec"]["containers"][0]["ports"]}
+    assert pods["namespaceSelector"] == {"matchNames": ["a"]}
+
+
+def test_alerts_are_on_metrics_that_there_are() -> None:
+    rules = of_kind(render("metrics.prometheusRule.enabled=true"), "PrometheusRule")["spec"]["groups"][0]["rules"]
+    named = {name for rule in rules for name in re.findall(r"simplerl_\w+", rule["expr"])}
+    assert len(rules) == len({rule["alert"] for rule in rules}) >= 4
+    assert named - exposition.operator() - exposition.driver() == set()
+
+
+def test_the_test_of_the_release_is_not_selected_as_the_operator() -> None:
+    documents = render()
+    test, service = of_kind(documents, "Pod"), of_kind(documents, "Service")
+    assert test["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert not service["spec"]["selector"].items() <= test["metadata"]["labels"].items()
+    environment = {v["name"]: v["value"] for v in test["spec"]["containers"][0]["env"]}
+    assert environment["SIMPLERL_OPERATOR_URL"] == "http://rl-metrics.rl-system.svc:8080"
+    assert "SIMPLERL_OPERATOR_URL" not in str(of_kind(render("metrics.service=false"), "Pod"))
+
+
+def test_what_the_hub_of_charts_reads_is_so() -> None:
+    chart = yaml12.load((CHART / "Chart.yaml").read_text())
+    annotations = chart["annotations"]
+    (crd,) = yaml12.load(annotations["artifacthub.io/crds"])
+    assert (crd["kind"], crd["name"], crd["version"]) == (KIND, f"{PLURAL}.{GROUP}", VERSION)
+    (example,) = yaml12.load(annotations["artifacthub.io/crdsExamples"])
+    assert validation.faults(example) == []
+    images = {i["name"]: i["image"] for i in yaml12.load(annotations["artifacthub.io/images"])}
+    assert images["operator"] == operator_container(render())["image"]
+    assert images["trainer"] == f"simplerl-trainer:{chart['appVersion']}"
