@@ -40,10 +40,12 @@ class Program:
     binaries: tuple[str, ...]
     optional: bool = False
     """Whether a cluster comes up without it; it is built when it is asked for."""
+    modules: Path = places.MODULES
+    """The folder of its module's folder."""
 
     @property
     def folder(self) -> Path:
-        return places.MODULES / self.name
+        return self.modules / self.name
 
     @property
     def version(self) -> str:
