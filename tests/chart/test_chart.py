@@ -314,6 +314,11 @@ def test_alerts_are_on_metrics_that_there_are() -> None:
     assert named - exposition.operator() - exposition.driver() == set()
 
 
+def test_a_prometheus_without_its_operator_has_the_same_alerts() -> None:
+    rule = of_kind(render("metrics.prometheusRule.enabled=true"), "PrometheusRule")
+    assert yaml12.load((ROOT / "deploy/prometheus/alerts.yaml").read_text("utf-8")) == rule["spec"]
+
+
 def test_the_test_of_the_release_is_not_selected_as_the_operator() -> None:
     documents = render()
     test, service = of_kind(documents, "Pod"), of_kind(documents, "Service")
