@@ -11,7 +11,7 @@ from tests.deploy.test_health import HEALTH
 from tests.operator import documents, programs
 from tests.operator.control_plane import ADMIN_TOKEN, OPERATOR_USER, ControlPlane, eventually
 from tests.operator.heads import Heads
-from tests.operator.life import Life
+from tests.operator.life import JOBS, Life
 
 from simplerl_api import yaml12
 
@@ -99,3 +99,22 @@ def test_a_live_job_is_read_right_in_each_phase(plane: ControlPlane, heads: Head
     seen.append(plane.find(refused.path))
     phases = ["Provisioning", "Starting", "Training", "Succeeded", "Failed"]
     assert health.words(seen) == [*(HEALTH[phase] for phase in phases), HEALTH["Failed"]]
+
+
+@pytest.mark.usefixtures("operator")
+def test_marks_of_deploy_tools_stay_on_the_job(plane: ControlPlane, heads: Heads, namespace: str) -> None:
+    # complaint 22: a child that bears the label by which a tool finds its own objects would be pruned by it
+    marks = {"app.kubernetes.io/instance": "team-a", "kustomize.toolkit.fluxcd.io/name": "team-a"}
+    tracking = {"argocd.argoproj.io/tracking-id": "team-a:simplerl.io/SimpleRLJob:team-a/marked"}
+    document = documents.job("marked", namespace)
+    document["metadata"] |= {"labels": marks, "annotations": tracking}
+    plane.request("POST", f"{JOBS}/{namespace}/simplerljobs", document)
+    life = Life(plane, heads, namespace, "marked")
+    cluster = life.cluster().document
+    config = plane.find(f"/api/v1/namespaces/{namespace}/configmaps/{life.cluster_name}")
+    secrets = plane.find(f"/api/v1/namespaces/{namespace}/secrets")["items"]
+    templates = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
+    metadata = [o["metadata"] for o in (cluster, config, *secrets, *(t["template"] for t in templates))]
+    assert len(metadata) >= 5
+    for child in metadata:
+        assert not {*child.get("labels", {}), *child.get("annotations", {})} & {*marks, *tracking}

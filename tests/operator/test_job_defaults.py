@@ -4,11 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.operator import documents
 from tests.operator.observations import NOW, UID, job, seen, started
 
 from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.plan import make_plan
+from simplerl_api.spec.cluster import Cluster
 from simplerl_api.validation import parse_spec
 from simplerl_operator import settings
 from simplerl_operator.build.ray_cluster import ray_cluster
@@ -132,6 +135,28 @@ def test_a_job_without_defaults_has_a_plan_without_them() -> None:
     plan = job().plan
     assert plan is not None
     assert "jobDefaults" not in plan.document()
+
+
+WORDS = st.sampled_from(["a", "b", "c"])
+WHERE = st.fixed_dictionaries(
+    {
+        "nodeSelector": st.dictionaries(WORDS, WORDS, max_size=3),
+        "tolerations": st.lists(st.fixed_dictionaries({"key": WORDS}), max_size=3, unique_by=lambda t: t["key"]),
+    }
+)
+
+
+@given(mine=WHERE, defaults=WHERE)
+def test_defaults_add_and_never_take_away(mine: dict[str, Any], defaults: dict[str, Any]) -> None:
+    cluster = Cluster.model_validate({"gpus": 1, "workers": mine})
+    team = JobDefaults.model_validate({"workers": defaults})
+    once = team.cluster(cluster)
+    where = once.workers
+    assert where.node_selector == {**defaults["nodeSelector"], **mine["nodeSelector"]}
+    assert where.tolerations[: len(mine["tolerations"])] == mine["tolerations"]
+    assert all(toleration in where.tolerations for toleration in defaults["tolerations"])
+    assert team.cluster(once) == once
+    assert JobDefaults().cluster(cluster) == cluster
 
 
 BASE = {"SIMPLERL_TRAINER_IMAGE": "t:1"}
