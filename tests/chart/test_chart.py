@@ -83,8 +83,14 @@ def monitoring(plane: ControlPlane) -> None:
             "metadata": {"name": f"{plural}.{group}"},
             "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
         }
-        plane.apply(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}", crd)
-        eventually(plural, lambda path=f"/apis/{group}/v1/{plural}": plane.find(path), 30)
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}"
+        plane.apply(path, crd)
+        eventually(f"{plural} to be served", lambda path=path: established(plane.find(path)), 30)
+
+
+def established(crd: dict[str, Any]) -> bool:
+    found = {c["type"]: c["status"] for c in crd.get("status", {}).get("conditions", [])}
+    return found.get("Established") == "True"
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
