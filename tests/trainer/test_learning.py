@@ -1,5 +1,5 @@
-"""Whole examples learn, and do so by their gradients alone. In `make test` tests/e2e has the first of these runs, in real
-pods, and policy/test_learning.py every algorithm on ranks alone."""
+"""Whole examples learn, and do so by their gradients alone. In `make test` tests/e2e has the first of these runs, in
+real pods, and policy/test_learning.py every algorithm on ranks alone."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 from tests.trainer.policy.conftest import VOCABULARY, save_model
+from tests.trainer.policy.processes import free_port
 from tests.trainer.policy.rank_process import ALGORITHMS, GOLDEN, Process
-from tests.trainer.policy.test_ranks import free_port
 from transformers import AutoModelForCausalLM
 
 from simplerl_api.spec.algorithm import Algorithm

@@ -1,19 +1,18 @@
 """In float64 no algorithm's gradient depends on packs, micro-batches or processes by more than rounding."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.trainer.policy import processes
 from tests.trainer.policy.exact_process import PACKS
 from tests.trainer.policy.rank_process import ALGORITHMS
-from tests.trainer.policy.test_ranks import difference, free_port, start_program
+from tests.trainer.policy.test_ranks import difference
 
 from simplerl_trainer.policy.protocol import Trajectory
 
-PROGRAM = Path(__file__).with_name("exact_process.py")
 Found = dict[int, list[dict[str, Any]]]
 
 
@@ -24,20 +23,7 @@ def found(model_folder: Callable[[str], Path], trajectories: list[Trajectory]) -
     for other in ("qwen3 tied", "llama untied"):
         model_folder(other)
     torch.save(trajectories, folder / "trajectories.pt")
-    processes = []
-    for ranks in (1, 2):
-        port = str(free_port())
-        processes += [
-            start_program([sys.executable, str(PROGRAM), str(rank), str(ranks), port, str(folder)])
-            for rank in range(ranks)
-        ]
-    try:
-        outputs = [p.communicate(timeout=900)[0] for p in processes]
-    finally:
-        for p in processes:
-            p.kill()
-    for p, output in zip(processes, outputs, strict=True):
-        assert p.returncode == 0, output[-4000:]
+    processes.run(processes.groups("exact_process.py", folder))
     return {
         ranks: [torch.load(folder / f"exact-{ranks}-{r}.pt", weights_only=False) for r in range(ranks)]
         for ranks in (1, 2)

@@ -1,27 +1,19 @@
 """Every algorithm learns a small task by its gradients alone; tests/trainer/test_learning.py has whole runs."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.trainer.policy import processes
 from tests.trainer.policy.learning_process import CASES
-from tests.trainer.policy.test_ranks import free_port, start_program
-
-PROGRAM = Path(__file__).with_name("learning_process.py")
 
 
 @pytest.fixture(scope="module")
 def learned(model_folder: Callable[[str], Path]) -> dict[str, tuple[float, float]]:
     """Accuracy before and after 30 steps, by case."""
     folder = model_folder("qwen2 tied").parent
-    process = start_program([sys.executable, str(PROGRAM), str(free_port()), str(folder)])
-    try:
-        output = process.communicate(timeout=900)[0]
-    finally:
-        process.kill()
-    assert process.returncode == 0, output[-4000:]
+    processes.run([processes.start("learning_process.py", processes.free_port(), folder)])
     return {name: tuple(pair) for name, pair in json.loads((folder / "learned.json").read_text()).items()}
 
 

@@ -4,11 +4,7 @@ Losses and gradients must not depend on packs, ranks or ZeRO stage.
 """
 
 import json
-import os
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -16,38 +12,17 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.trainer.policy import processes
 from tests.trainer.policy.rank_process import ALGORITHMS, GOLDEN
 from transformers import AutoModelForCausalLM
 
 from simplerl_trainer.policy.protocol import Trajectory
 
 Found = dict[str, Any]
-PROGRAM = Path(__file__).with_name("rank_process.py")
 FAMILIES = ("qwen2 tied", "qwen2 untied", "qwen3 tied", "llama untied")
 STAGES = (0, 1, 2, 3)
 RANKS = pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
 STAGE = pytest.mark.parametrize("stage", STAGES, ids=[f"ZeRO stage {s}" for s in STAGES])
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
-def start(rank: int, ranks: int, port: int, folder: Path, *more: str) -> "subprocess.Popen[str]":
-    return start_program([sys.executable, str(PROGRAM), str(rank), str(ranks), str(port), str(folder), *more])
-
-
-def start_program(command: Sequence[str]) -> "subprocess.Popen[str]":
-    """A process of its own that runs the code of this tree on one thread."""
-    root = PROGRAM.parents[3]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(str(root / p) for p in ("crds", "trainer", ".")),
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +35,7 @@ def folder(model_folder: Callable[[str], Path]) -> Path:
 def found(folder: Path, trajectories: list[Trajectory]) -> dict[int, list[Found]]:
     """By number of ranks: what each rank found."""
     torch.save(trajectories, folder / "trajectories.pt")
-    processes = []
-    for ranks in (1, 2):
-        port = free_port()
-        processes += [start(rank, ranks, port, folder) for rank in range(ranks)]
-    try:
-        outputs = [p.communicate(timeout=900)[0] for p in processes]
-    finally:
-        for p in processes:
-            p.kill()
-    for p, output in zip(processes, outputs, strict=True):
-        assert p.returncode == 0, output[-4000:]
+    processes.run(processes.groups("rank_process.py", folder))
     return {
         ranks: [torch.load(folder / str(ranks) / f"{r}.pt", weights_only=False) for r in range(ranks)]
         for ranks in (1, 2)
@@ -322,14 +287,15 @@ def test_weights_that_do_not_fit_are_refused(
 def test_a_rank_without_its_peer_ends_in_time_and_says_why(
     how: str, reason: str, sentence: str, found: dict[int, list[Found]], folder: Path
 ) -> None:
-    port = free_port()
-    processes = [start(rank, 2, port, folder, how) for rank in range(1 if how == "alone" else 2)]
+    port = processes.free_port()
+    started = [
+        processes.start("rank_process.py", rank, 2, port, folder, how) for rank in range(1 if how == "alone" else 2)
+    ]
     try:
-        output = processes[0].communicate(timeout=90)[0]
+        output = started[0].wait(90)
     finally:
-        for p in processes:
-            p.kill()
-            p.wait()
+        for program in started:
+            program.end()
     lines = [line for line in output.splitlines() if line.startswith('["')]
     assert lines, output[-4000:]
     named, message, seconds = json.loads(lines[-1])

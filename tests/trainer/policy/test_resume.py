@@ -1,9 +1,5 @@
 """One format of checkpoints: saved by any number of ranks at any ZeRO stage, resumed by any other at any other."""
 
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from math import isnan
 from pathlib import Path
@@ -11,20 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from tests.trainer.policy import processes
 from transformers import AutoModelForCausalLM
 
 from simplerl_trainer.checkpoints import export
 from simplerl_trainer.checkpoints.shards import KEYS, Saved
 from simplerl_trainer.policy.protocol import Trajectory
 
-PROGRAM = Path(__file__).with_name("resume_process.py")
 Found = dict[str, Any]
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -38,27 +28,7 @@ def folder(model_folder: Callable[[str], Path], trajectories: list[Trajectory], 
 @pytest.fixture(scope="module")
 def found(folder: Path) -> dict[int, Found]:
     """By number of ranks: what the first rank of the group found."""
-    root = PROGRAM.parents[3]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(str(root / p) for p in ("crds", "trainer")),
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
-    processes = []
-    for ranks in (1, 2):
-        port = str(free_port())
-        for rank in range(ranks):
-            command = [sys.executable, PROGRAM, str(rank), str(ranks), port, folder]
-            processes.append(
-                subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            )
-    try:
-        outputs = [p.communicate(timeout=600)[0] for p in processes]
-    finally:
-        for p in processes:
-            p.kill()
-    for p, output in zip(processes, outputs, strict=True):
-        assert p.returncode == 0, output[-4000:]
+    processes.run(processes.groups("resume_process.py", folder))
     return {ranks: torch.load(folder / f"resumed-{ranks}-0.pt", weights_only=False) for ranks in (1, 2)}
 
 

@@ -1,10 +1,6 @@
 """Two real ranks that sleep, that keep states on the host, that run a reward model: the numbers stay the same."""
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from math import isnan
 from pathlib import Path
@@ -12,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from tests.trainer.policy import processes
 
 from simplerl_trainer.policy.protocol import Trajectory
 
 Found = dict[str, Any]
-PROGRAM = Path(__file__).with_name("scale_process.py")
 RANKS = 2
 
 
@@ -32,32 +28,8 @@ def found(
     shutil.copytree(model_folder("qwen2 tied"), folder / "qwen2-tied")
     shutil.copytree(judge_folder("qwen3 tied"), folder / "judge")
     torch.save(trajectories, folder / "trajectories.pt")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    root = PROGRAM.parents[3]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(str(root / p) for p in ("crds", "trainer")),
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(rank), str(RANKS), str(port), str(folder)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(RANKS)
-    ]
-    try:
-        outputs = [p.communicate(timeout=900)[0] for p in processes]
-    finally:
-        for p in processes:
-            p.kill()
-    for p, output in zip(processes, outputs, strict=True):
-        assert p.returncode == 0, output[-4000:]
+    port = processes.free_port()
+    processes.run([processes.start("scale_process.py", rank, RANKS, port, folder) for rank in range(RANKS)])
     return [torch.load(folder / f"scale-{rank}.pt", weights_only=False) for rank in range(RANKS)]
 
 
