@@ -4,12 +4,12 @@ What is counted are the tensors that the job's own sizes decide. What CUDA, NCCL
 (one or two GiB a process) comes on top.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
 
 from pydantic import Field
 
+from simplerl_api.model_shape import ModelShape
 from simplerl_api.plan import Plan
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.training import Precision, ZeroStage
@@ -20,78 +20,10 @@ LOGITS_BYTES = 512 * 2**20
 BUCKET = 500_000_000
 """Elements of DeepSpeed's largest communication bucket, which is allocated at once."""
 GIB = 2**30
-USABLE = 0.92
-"""Share of a GPU's memory that the estimate may fill: the rest is for CUDA, NCCL and what the allocators lose."""
-_FROZEN = "frozen "
-
-
-class ModelShape(Struct):
-    """The numbers of a config.json that decide a model's size."""
-
-    vocabulary: int = Field(ge=1)
-    """Rows of the embedding."""
-    hidden: int = Field(ge=1)
-    """Size of a hidden state."""
-    intermediate: int = Field(ge=1)
-    """Size of the feed-forward layers."""
-    layers: int = Field(ge=1)
-    """Decoder layers."""
-    heads: int = Field(ge=1)
-    """Query heads."""
-    key_value_heads: int = Field(ge=1)
-    """Key and value heads."""
-    head: int = Field(ge=1)
-    """Size of a head."""
-    tied: bool = False
-    """Whether the output layer is the embedding."""
-    biases: bool = False
-    """Whether queries, keys and values have biases."""
-    head_norms: bool = False
-    """Whether queries and keys are normed."""
-
-    @property
-    def body(self) -> int:
-        """Parameters without the output layer."""
-        queries, keys = self.heads * self.head, self.key_value_heads * self.head
-        attention = 2 * self.hidden * queries + 2 * self.hidden * keys
-        attention += (queries + 2 * keys) * self.biases + 2 * self.head * self.head_norms
-        layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
-        return self.vocabulary * self.hidden + self.layers * layer + self.hidden
-
-    @property
-    def parameters(self) -> int:
-        """All parameters; a tied output layer is counted once."""
-        return self.body + (0 if self.tied else self.vocabulary * self.hidden)
-
-
-def shape_of(config: Mapping[str, Any]) -> ModelShape:
-    """The shape that a config.json of a supported family describes.
-
-    Raises ValueError naming a number that it lacks.
-    """
-
-    def number(key: str, otherwise: int | None = None) -> int:
-        value = config.get(key)
-        if value is None and otherwise is not None:
-            return otherwise
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"config.json has {key} {value!r}: give a model folder where it is a number")
-        return value
-
-    hidden, heads = number("hidden_size"), number("num_attention_heads")
-    family = config.get("model_type")
-    return ModelShape(
-        vocabulary=number("vocab_size"),
-        hidden=hidden,
-        intermediate=number("intermediate_size"),
-        layers=number("num_hidden_layers"),
-        heads=heads,
-        key_value_heads=number("num_key_value_heads", heads),
-        head=number("head_dim", max(hidden // heads, 1)),
-        tied=bool(config.get("tie_word_embeddings", False)),
-        biases=family == "qwen2" or bool(config.get("attention_bias", False)),
-        head_norms=family == "qwen3",
-    )
+FROZEN = "frozen "
+"""What the names of models begin with that are only run."""
+PASSES = ("activations of a pack", "logits")
+"""What exists while a pack passes and at no other time."""
 
 
 class Phase(StrEnum):
@@ -130,43 +62,8 @@ class MemoryEstimate(Struct):
 
     def training(self, *, frozen: bool = True) -> int:
         """Bytes of a training GPU; without the models that are only run where they are not `frozen` there."""
-        left_out = 0 if frozen else sum(part.bytes for part in self.parts if part.name.startswith(_FROZEN))
+        left_out = 0 if frozen else sum(part.bytes for part in self.parts if part.name.startswith(FROZEN))
         return self.total(Phase.TRAINING) - left_out
-
-
-class Residence(Struct):
-    """What stays in the memory of a training GPU, and when. The same on all ranks."""
-
-    sleeps: bool
-    """Whether ranks and engines leave the GPU to each other in turn; otherwise all of them stay."""
-    frozen_leave: bool
-    """Whether the models that are only run leave the GPU while others are trained."""
-    gradient_checkpointing: bool
-    """Whether activations are recomputed in the backward pass."""
-
-
-def reside(plain: MemoryEstimate, checkpointed: MemoryEstimate, engines_share: float, gpu_bytes: int) -> Residence:
-    """The least that must be done for a rank to fit on a GPU of `gpu_bytes`.
-
-    `plain` and `checkpointed` are the estimates without and with gradient checkpointing; the same where the spec
-    decides it. `engines_share`: share of the GPU that engines on it take while they roll out, 0 where none are. First
-    nothing is done, then ranks and engines take turns, then frozen models leave, then activations are recomputed; where
-    even that does not fit, all of it is done.
-    """
-    room = gpu_bytes * USABLE
-    for estimated in (plain, checkpointed):
-        for frozen_leave in (False, True):
-            needed = estimated.training(frozen=not frozen_leave)
-            checkpointing = estimated.gradient_checkpointing
-            if needed + engines_share * gpu_bytes <= room:
-                return Residence(sleeps=False, frozen_leave=frozen_leave, gradient_checkpointing=checkpointing)
-            if needed <= room:
-                return Residence(
-                    sleeps=engines_share > 0, frozen_leave=frozen_leave, gradient_checkpointing=checkpointing
-                )
-    return Residence(
-        sleeps=engines_share > 0, frozen_leave=True, gradient_checkpointing=checkpointed.gradient_checkpointing
-    )
 
 
 def estimate(
@@ -180,7 +77,7 @@ def estimate(
     """The memory that a job needs on each GPU.
 
     `gradient_checkpointing` says what holds where training.gradientCheckpointing is absent, which the ranks decide when
-    they know their GPUs (`reside`).
+    they know their GPUs (simplerl_api.residence).
     """
     wanted = spec.training.gradient_checkpointing
     checkpointing = gradient_checkpointing if wanted is None else wanted
@@ -193,7 +90,7 @@ def estimate(
     parts = [part for name, count in trained for part in _trained(name, count, spec, plan, width)]
     parts += _gradients(trained, plan, width)
     share = plan.ranks if plan.zero_stage is ZeroStage.PARAMETERS else 1
-    parts += [_part(Phase.TRAINING, f"{_FROZEN}{name}: weights", count * width // share) for name, count in frozen]
+    parts += [_part(Phase.TRAINING, f"{FROZEN}{name}: weights", count * width // share) for name, count in frozen]
     parts += _passes(shape, spec, plan, width, checkpointing)
     parts += _engines(shape, spec, plan, width)
     return MemoryEstimate(parts=tuple(parts), gradient_checkpointing=checkpointing)
@@ -257,8 +154,8 @@ def _passes(shape: ModelShape, spec: Spec, plan: Plan, width: int, checkpointing
     # at once in the backward pass: logits, their logarithms of probabilities and the gradients of both
     head = logits * (2 * width + (4 if width == 2 else 0) + 8) // 4
     return [
-        _part(Phase.TRAINING, "activations of a pack", kept + working),
-        _part(Phase.TRAINING, "logits", head + 2 * responses * shape.hidden * width),
+        _part(Phase.TRAINING, PASSES[0], kept + working),
+        _part(Phase.TRAINING, PASSES[1], head + 2 * responses * shape.hidden * width),
     ]
 
 

@@ -74,7 +74,7 @@ class Plan(Struct):
     tensor_parallel_size: int = Field(default=1, ge=1)
     """Slots of each engine."""
     zero_stage: ZeroStage
-    """What the ranks share out."""
+    """What the ranks share out; where training.zeroStage is absent the most that they do."""
     precision: Precision
     """Type of weights and activations."""
     optimizer_steps_per_step: int = Field(ge=1)
@@ -119,6 +119,15 @@ class Plan(Struct):
             )
             for i in range(self.gpus)
         ]
+
+    def may_share_less(self, spec: Spec) -> bool:
+        """Whether the ranks may share out less than zero_stage says, where their GPUs have room: they know the model
+        and the GPUs, which a plan does not."""
+        return (
+            spec.training.zero_stage is None
+            and self.ranks > 1
+            and not (spec.cluster.cpu_only or spec.training.offload.parameters)
+        )
 
     def engine_slots(self) -> Mapping[int, Sequence[Slot]]:
         """The slots of each engine by its number, in the order of its workers."""
@@ -226,7 +235,7 @@ def _engines(spec: Spec, rolling: int, parameters: int | None, *, shared: bool) 
     places = rolling // size
     on = f"{places} GPUs that roll out" if size == 1 else f"{places} groups of {size} GPUs that roll out"
     if rollout.engines is None:
-        return places * (rollout.engines_per_gpu or _engines_per_gpu(spec, parameters))
+        return places * (rollout.engines_per_gpu or default_engines_per_gpu(spec, parameters))
     engines = rollout.engines
     if rollout.engines_per_gpu is not None and engines != places * rollout.engines_per_gpu:
         raise PlanError(
@@ -246,7 +255,8 @@ def _engines(spec: Spec, rolling: int, parameters: int | None, *, shared: bool) 
     return engines
 
 
-def _engines_per_gpu(spec: Spec, parameters: int | None) -> int:
+def default_engines_per_gpu(spec: Spec, parameters: int | None) -> int:
+    """Engines on each GPU where the spec names none; `parameters` are the model's, where they are known."""
     small = parameters is not None and parameters <= SMALL_PARAMETERS
     whole = not spec.cluster.cpu_only and spec.rollout.tensor_parallel_size == 1
     return SMALL_ENGINES if small and whole else 1

@@ -1,14 +1,13 @@
-"""The memory estimate: what each choice of the spec adds or takes away, and what a rank then does."""
+"""The memory estimate: what each choice of the spec adds or takes away."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simplerl_api import memory, validation, yaml12
 from simplerl_api.memory import GIB, MemoryEstimate, Phase
+from simplerl_api.model_shape import shape_of
 from simplerl_api.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +32,7 @@ def estimate(config: dict[str, Any] | None = None, gpus: int = 1, **training: An
     document["rollout"] = {"promptsPerStep": 256, "samplesPerPrompt": 4, "sampling": {"maxNewTokens": 512}}
     document["training"] = {"steps": 1, "trainBatchSize": 256, **training}
     spec = validation.parse_spec(document)
-    return memory.estimate(memory.shape_of(config or QWEN), spec, make_plan(spec))
+    return memory.estimate(shape_of(config or QWEN), spec, make_plan(spec))
 
 
 def part(found: MemoryEstimate, name: str) -> int:
@@ -90,13 +89,13 @@ def part(found: MemoryEstimate, name: str) -> int:
     ],
 )
 def test_parameters_of_a_config(config: dict[str, Any], parameters: int) -> None:
-    assert memory.shape_of(config).parameters == parameters
+    assert shape_of(config).parameters == parameters
 
 
 @pytest.mark.parametrize("key", ["hidden_size", "vocab_size", "num_hidden_layers"])
 def test_a_config_without_a_number_is_named(key: str) -> None:
     with pytest.raises(ValueError, match=f"config.json has {key} None: give a model folder where it is a number"):
-        memory.shape_of({k: v for k, v in QWEN.items() if k != key})
+        shape_of({k: v for k, v in QWEN.items() if k != key})
 
 
 def test_one_rank_holds_sixteen_bytes_a_parameter_and_the_reference() -> None:
@@ -130,7 +129,7 @@ def test_offload_moves_states_and_weights_to_the_host() -> None:
 
 def test_checkpointing_keeps_a_hidden_state_a_layer_and_one_layer_whole() -> None:
     plain, checkpointed = (part(estimate(gradientCheckpointing=c), "activations of a pack") for c in (False, True))
-    layer, last_norm = memory.layer_activations(memory.shape_of(QWEN), 2, fused=True), 2 * 896 * 2
+    layer, last_norm = memory.layer_activations(shape_of(QWEN), 2, fused=True), 2 * 896 * 2
     assert plain - checkpointed == (23 * layer - 24 * 896 * 2 - last_norm) * 32768
 
 
@@ -148,44 +147,6 @@ def test_logits_are_bounded() -> None:
     small, large = (part(estimate(maxTokensPerMicroBatch=t), "logits") for t in (16384, 32768))
     assert large - small < 2**26, "only the hidden states under them grow"
     assert large < 3 * GIB
-
-
-@given(
-    share=st.sampled_from([0.0, 0.3, 0.9]),
-    gib=st.integers(1, 400),
-    stage=st.sampled_from([0, 1, 3]),
-    gpus=st.sampled_from([1, 8]),
-)
-def test_a_rank_does_the_least_that_fits(share: float, gib: int, stage: int, gpus: int) -> None:
-    plain, checkpointed = (estimate(gpus=gpus, zeroStage=stage, gradientCheckpointing=c) for c in (False, True))
-    room, found = gib * GIB * memory.USABLE, memory.reside(plain, checkpointed, share, gib * GIB)
-    if not found.sleeps and share:
-        needed = (checkpointed if found.gradient_checkpointing else plain).training(frozen=not found.frozen_leave)
-        assert needed + share * gib * GIB <= room
-    if found.gradient_checkpointing:
-        assert plain.training(frozen=False) > room, "without it they do not fit"
-    if found.frozen_leave and not found.gradient_checkpointing:
-        assert plain.training() > room
-    assert share or not found.sleeps, "nobody to sleep for"
-    larger = memory.reside(plain, checkpointed, share, 2 * gib * GIB)
-    assert larger.gradient_checkpointing <= found.gradient_checkpointing
-
-
-@pytest.mark.parametrize(
-    ("gib", "share", "sleeps", "frozen_leave", "checkpointing"),
-    [
-        pytest.param(200, 0.3, False, False, False, id="everything fits"),
-        pytest.param(141, 0.9, True, False, False, id="ranks and engines take turns"),
-        pytest.param(141, 0.0, False, False, False, id="no engines on this GPU"),
-        pytest.param(24, 0.9, True, True, True, id="a small card"),
-    ],
-)
-def test_residence_of_half_a_billion_parameters(
-    gib: int, share: float, sleeps: bool, frozen_leave: bool, checkpointing: bool
-) -> None:
-    plain, checkpointed = (estimate(gradientCheckpointing=c) for c in (False, True))
-    found = memory.reside(plain, checkpointed, share, gib * GIB)
-    assert (found.sleeps, found.frozen_leave, found.gradient_checkpointing) == (sleeps, frozen_leave, checkpointing)
 
 
 def test_the_estimate_reads_as_a_document() -> None:

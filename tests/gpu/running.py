@@ -11,8 +11,9 @@ from typing import Any
 import ray
 import torch
 
-from simplerl_trainer import fleet, local
+from simplerl_trainer import local
 from simplerl_trainer.fleet import Fleet
+from simplerl_trainer.launch import launch
 from simplerl_trainer.policy.protocol import Annotation, Trajectory, Update
 from simplerl_trainer.policy.step_plan import make_step_plan
 from simplerl_trainer.progress.control import Control
@@ -160,7 +161,7 @@ def started(folder: Path, model: Path, environment: Mapping[str, str] | None = N
         async def start() -> Fleet:
             site = await reserve(run, one_machine=True)
             log = Log(folder / "driver.log", console=True)
-            return await fleet.start(run, site, [EOS], VOCABULARY, Control(run.plan), log)
+            return await launch(run, site, [EOS], VOCABULARY, Control(run.plan), log)
 
         yield Slot(asyncio.run(start()))
     finally:

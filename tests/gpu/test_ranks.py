@@ -16,6 +16,7 @@ from tests.gpu.running import VOCABULARY
 from transformers import Qwen2ForCausalLM
 
 from simplerl_api.memory import MemoryEstimate
+from simplerl_api.residence import Sharding
 from simplerl_api.spec.algorithm import Algorithm
 from simplerl_api.spec.training import Precision, Training, ZeroStage
 from simplerl_trainer.policy.protocol import MemoryNeeds, RankSetup, RankWork, Trajectory
@@ -154,13 +155,17 @@ def test_packed_log_probabilities_are_those_of_single_rows_in_float32(
     assert metrics["mismatch_max"] < LOGPROB_MAX
 
 
+def turning(stage: ZeroStage) -> MemoryNeeds:
+    """Engines that want the whole GPU, so that ranks leave it."""
+    small = MemoryEstimate(parts=(), gradient_checkpointing=False)
+    return MemoryNeeds([Sharding(zero_stage=stage, plain=small, checkpointed=small)], engines_share=1.0)
+
+
 @pytest.mark.parametrize("stage", [ZeroStage.REPLICATED, ZeroStage.OPTIMIZER, ZeroStage.PARAMETERS])
 def test_offload_and_reload_leave_the_weights_as_they_are_and_little_on_the_gpu(
     stage: ZeroStage, setup: RankSetup, trajectories: Sequence[Trajectory]
 ) -> None:
-    small = MemoryEstimate(parts=(), gradient_checkpointing=False)
-    # engines want the whole GPU, so that ranks leave it
-    turns = replace(setup, zero_stage=stage, memory=MemoryNeeds(small, small, engines_share=1.0))
+    turns = replace(setup, zero_stage=stage, memory=turning(stage))
     rank = Rank()
     rank.start(turns)
     buckets = make_buckets(rank.parameters())
@@ -192,9 +197,8 @@ def test_offload_and_reload_leave_the_weights_as_they_are_and_little_on_the_gpu(
 def test_what_a_rank_saves_while_it_is_away_from_the_gpu_any_stage_takes_up(
     saved: ZeroStage, resumed: ZeroStage, setup: RankSetup, trajectories: Sequence[Trajectory], tmp_path: Path
 ) -> None:
-    small = MemoryEstimate(parts=(), gradient_checkpointing=False)
     rank = Rank()
-    rank.start(replace(setup, zero_stage=saved, memory=MemoryNeeds(small, small, engines_share=1.0)))
+    rank.start(replace(setup, zero_stage=saved, memory=turning(saved)))
     rank.annotate(work(trajectories, 2_000))
     assert not rank.update(0, 0).skipped
     (tmp_path / "saved").mkdir()

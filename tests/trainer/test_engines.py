@@ -10,8 +10,7 @@ from tests.trainer.progress.test_server import plan_of
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer import engines
-from simplerl_trainer.engines import MOST_TRIES, Engines
-from simplerl_trainer.fleet import spread
+from simplerl_trainer.engines import MOST_TRIES, Engines, spread
 from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 

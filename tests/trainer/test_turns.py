@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simplerl_trainer import fleet
+from simplerl_trainer import launch
 from simplerl_trainer.session import Session
 
 
@@ -103,6 +103,6 @@ def test_loading_the_models(share_gpus: bool, sleeps: bool, said: list[str]) -> 
         return [{"vllm": "2"}]
 
     ranks.start = load_ranks
-    versions = asyncio.run(fleet.load_models(ranks, [], session.fleet.pool, load_engines, share_gpus=share_gpus))
+    versions = asyncio.run(launch.load_models(ranks, [], session.fleet.pool, load_engines, share_gpus=share_gpus))
     assert versions == {"deepspeed": "1", "vllm": "2"}
     assert calls == said

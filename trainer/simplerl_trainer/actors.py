@@ -14,7 +14,7 @@ from simplerl_trainer.weights.buckets import Bucket, Parameter
 from simplerl_trainer.weights.road import Receiver, Sender
 
 if TYPE_CHECKING:
-    from simplerl_api.memory import Residence
+    from simplerl_api.residence import Residence
     from simplerl_api.spec.hub import HubModel
     from simplerl_api.spec.model import TinyModel
 

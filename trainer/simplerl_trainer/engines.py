@@ -10,6 +10,7 @@ from typing import Any
 from ray.exceptions import RayError
 
 from simplerl_api.failures import TrainerFailure
+from simplerl_api.plan import Plan
 from simplerl_trainer import answers
 from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
@@ -93,3 +94,9 @@ class Engines:
         for task in self._starting.values():
             task.cancel()
         await asyncio.gather(*self._starting.values(), return_exceptions=True)
+
+
+def spread(plan: Plan) -> Sequence[int]:
+    """All engines, the first of each slot before the second of any: so many of them as are wanted use all slots."""
+    places = {e: own[0].engines.index(e) for e, own in plan.engine_slots().items()}
+    return sorted(places, key=lambda e: (places[e], e))

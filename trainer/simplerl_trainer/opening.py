@@ -11,9 +11,10 @@ import ray
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.run import Run
-from simplerl_trainer import fingerprints, fleet, inputs, own_ray
+from simplerl_trainer import fingerprints, inputs, own_ray
 from simplerl_trainer.checkpoints.fence import Fence
 from simplerl_trainer.data.cursor import Cursor
+from simplerl_trainer.launch import launch
 from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.progress.reporter import Reporter
@@ -51,7 +52,7 @@ async def open_session(
         await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
         log.info("ranks and engines start", ranks=run.plan.ranks, engines=run.plan.engines)
-        started = await fleet.start(run, site, made.stop_token_ids, made.vocabulary, control, log)
+        started = await launch(run, site, made.stop_token_ids, made.vocabulary, control, log)
         reporter.versions(started.versions)
         if started.without_mps:
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from simplerl_api.failures import FailureReason
-from simplerl_api.memory import Residence
+from simplerl_api.residence import Residence
 from simplerl_trainer import answers
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, StepPlan, Trajectory, Update
@@ -19,9 +19,15 @@ class Ranks:
 
     def __init__(self, actors: Sequence[Any], epochs: int) -> None:
         self.actors = actors
-        self.residence = Residence(sleeps=False, frozen_leave=False, gradient_checkpointing=False)
+        self.residence: Residence
         """What stays on the GPUs; known once they have started."""
         self._epochs = epochs
+
+    async def hold_port(self) -> int:
+        """A port at which others will meet rank 0."""
+        call = {"rank 0": self.actors[0].hold_port.remote()}
+        (port,) = await answers.within(STARTUP_SECONDS, "holding a port", call, FailureReason.LOST_RANK)
+        return int(port)
 
     async def start(self, setups: Sequence[RankSetup]) -> dict[str, str]:
         """Loads the models; returns versions."""

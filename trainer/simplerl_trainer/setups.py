@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from simplerl_api.memory import estimate
+from simplerl_api import plan
 from simplerl_api.plan import Slot
+from simplerl_api.residence import shardings
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
 from simplerl_api.spec.training import MICRO_BATCH_TOKENS, Precision
@@ -53,8 +54,20 @@ def memory_needs(run: Run, folder: Path, judge_folders: Mapping[int, Path]) -> M
     """What the estimate says of a GPU with a rank and engines; the folders are those on the driver's node."""
     shape = families.shape(folder)
     models = [judges.read(path, f"rewards[{i}].model", weights=False).shape for i, path in judge_folders.items()]
-    plain, checkpointed = (estimate(shape, run.spec, run.plan, models, gradient_checkpointing=c) for c in (False, True))
-    return MemoryNeeds(plain, checkpointed, run.spec.rollout.gpu_memory_utilization)
+    return MemoryNeeds(shardings(shape, run.spec, run.plan, models), run.spec.rollout.gpu_memory_utilization)
+
+
+def idle_advice(run: Run, folder: Path) -> str | None:
+    """What to set where one engine of a small model leaves its GPU idle: who planned the run did not see the model."""
+    rollout, parameters = run.spec.rollout, families.shape(folder).parameters
+    wanted = plan.default_engines_per_gpu(run.spec, parameters)
+    held = max(len(slot.engines) for slot in run.plan.slots())
+    if rollout.engines is not None or rollout.engines_per_gpu is not None or held >= wanted:
+        return None
+    return (
+        f"the model has {parameters:,} parameters, and {held} engine on each GPU that rolls out leaves it idle: set "
+        f"rollout.enginesPerGpu to {wanted}"
+    )
 
 
 def engine_setup(run: Run, slot: Slot, site: Site, stop_token_ids: Sequence[int], vocabulary: int) -> EngineSetup:

@@ -113,8 +113,8 @@ class Training(Struct):
     steps: int = Field(ge=0, le=10_000_000)
     """Steps of the job, each one rollout and all its optimizer steps. 0: the job only evaluates."""
     zero_stage: ZeroStage | None = None
-    """0 replicated, 1 optimizer, 2 gradients, 3 parameters shared out among the ranks. Absent: 3, or 1 where there is
-    one rank."""
+    """0 replicated, 1 optimizer, 2 gradients, 3 parameters shared out among the ranks. Absent: 1 where there is
+    one rank, 3 on CPU, else the least of 1 to 3 that fits the GPUs without more checkpointing or sleep."""
     train_batch_size: int = Field(default=128, ge=1, le=10_000_000)
     """Samples of one optimizer step; divides promptsPerStep x samplesPerPrompt."""
     max_tokens_per_micro_batch: int | None = Field(default=None, ge=1, le=10_000_000)

@@ -16,8 +16,9 @@ from rank_process import TRAINING, Process
 
 from simplerl_api.failures import TrainerFailure
 from simplerl_api.memory import MemoryEstimate, MemoryPart, Phase
+from simplerl_api.residence import Sharding
 from simplerl_api.spec.algorithm import Algorithm, Grpo
-from simplerl_api.spec.training import Offload, Precision
+from simplerl_api.spec.training import Offload, Precision, ZeroStage
 from simplerl_trainer.policy import model
 from simplerl_trainer.policy.protocol import JudgeSetup, MemoryNeeds, RankWork, Trajectory
 from simplerl_trainer.policy.rank import Rank
@@ -28,13 +29,14 @@ GPU = 1000
 """Bytes of a GPU on which the estimate below makes ranks sleep and frozen models leave."""
 
 
-def needs() -> MemoryNeeds:
+def needs(stage: ZeroStage) -> MemoryNeeds:
     parts = (
         MemoryPart(phase=Phase.TRAINING, name="actor: weights", bytes=800),
         MemoryPart(phase=Phase.TRAINING, name="frozen reference: weights", bytes=400),
     )
     plain = MemoryEstimate(parts=parts, gradient_checkpointing=False)
-    return MemoryNeeds(plain, plain.model_copy(update={"gradient_checkpointing": True}), engines_share=0.9)
+    checkpointed = plain.model_copy(update={"gradient_checkpointing": True})
+    return MemoryNeeds([Sharding(zero_stage=stage, plain=plain, checkpointed=checkpointed)], engines_share=0.9)
 
 
 class Scale(Process):
@@ -43,7 +45,7 @@ class Scale(Process):
     def steps(self, stage: int, moving: bool = False, **changes: Any) -> dict[str, Any]:
         """Two steps; where it is `moving` the ranks leave and come back wherever a run may ask for it."""
         if moving:
-            changes |= {"memory": needs(), "gpu_bytes": GPU}
+            changes |= {"memory": needs(ZeroStage(stage)), "gpu_bytes": GPU}
         rank = self.start(MODEL, stage, **changes)
         metrics, left = [], []
         for _ in range(2):
@@ -82,7 +84,7 @@ class Scale(Process):
     def judged(self, stage: int, moving: bool = False) -> dict[str, Any]:
         """A step with a reward model, and one with its scores in the samples' own."""
         judge = JudgeSetup("j", str(self.folder / "judge"), "rewards[0].model.path", 0.5, -1.0)
-        changes = {"memory": needs(), "gpu_bytes": GPU} if moving else {}
+        changes = {"memory": needs(ZeroStage(stage)), "gpu_bytes": GPU} if moving else {}
         rank = self.start(MODEL, stage, judges=(judge,), judge_tokens=40, **changes)
         asked = self._mapped(self.work(45), lambda t: replace(t, texts=(text(t),)))
         found = rank.annotate(asked)

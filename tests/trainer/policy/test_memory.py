@@ -7,7 +7,8 @@ import pytest
 import torch
 from tests import toy_models
 
-from simplerl_api.memory import checkpoints, layer_activations, shape_of
+from simplerl_api.memory import checkpoints, layer_activations
+from simplerl_api.model_shape import shape_of
 from simplerl_trainer.policy import model
 from simplerl_trainer.policy.packing import make_pack
 from simplerl_trainer.policy.protocol import Trajectory

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import ModelShape, shape_of
+from simplerl_api.model_shape import ModelShape, shape_of
 from simplerl_trainer.models import documents
 
 FAMILIES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM"}

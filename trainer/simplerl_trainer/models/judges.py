@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import ModelShape, shape_of
+from simplerl_api.model_shape import ModelShape, shape_of
 from simplerl_trainer.models import documents
 
 CLASSIFIERS = {

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from simplerl_api.model_shape import ModelShape
 from simplerl_api.plan import Plan
 from simplerl_api.spec.job import Spec
 
@@ -17,12 +18,12 @@ class Choice:
     why: str
 
 
-def choices(spec: Spec, plan: Plan) -> list[Choice]:
-    """Every choice that changes what a job does."""
-    return list(_choices(spec, plan))
+def choices(spec: Spec, plan: Plan, model: ModelShape | None) -> list[Choice]:
+    """Every choice that changes what a job does; `model` is None where it is not known here."""
+    return list(_choices(spec, plan, model))
 
 
-def _choices(spec: Spec, plan: Plan) -> Iterator[Choice]:
+def _choices(spec: Spec, plan: Plan, model: ModelShape | None) -> Iterator[Choice]:
     training, rollout, cluster = spec.training, spec.rollout, spec.cluster
     on_cpu = cluster.cpu_only
     if spec.placement is None:
@@ -43,7 +44,7 @@ def _choices(spec: Spec, plan: Plan) -> Iterator[Choice]:
         yield Choice(
             "training.zeroStage",
             int(plan.zero_stage),
-            "one rank has nobody to share weights with" if plan.ranks == 1 else f"{plan.ranks} ranks share the weights",
+            _why_so_much(spec, plan, model),
         )
     if training.precision is None:
         yield Choice("training.precision", plan.precision.value, "cluster.cpuOnly" if on_cpu else "on GPUs")
@@ -66,6 +67,16 @@ def _choices(spec: Spec, plan: Plan) -> Iterator[Choice]:
     if cluster.shm_size is None:
         why = "weights and objects travel by it" if on_cpu else "NCCL, Ray and objects use it"
         yield Choice("cluster.shmSize", plan.shm_size, why)
+
+
+def _why_so_much(spec: Spec, plan: Plan, model: ModelShape | None) -> str:
+    if plan.ranks == 1:
+        return "one rank has nobody to share weights with"
+    if not plan.may_share_less(spec):
+        return f"{plan.ranks} ranks share the weights"
+    if model is None:
+        return "the most: the ranks share less where the model, which is not known here, fits their GPUs"
+    return "the least that fits, by the memory below; the ranks reckon with that of their own GPUs"
 
 
 def _resources(resources: Any) -> str:

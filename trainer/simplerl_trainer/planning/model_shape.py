@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import TrainerFailure
-from simplerl_api.memory import ModelShape, shape_of
+from simplerl_api.model_shape import ModelShape, shape_of
 from simplerl_api.spec.hub import HubModel
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.model import Model

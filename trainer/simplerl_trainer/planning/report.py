@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import TrainerFailure
-from simplerl_api.memory import GIB, USABLE, MemoryEstimate, ModelShape, Phase, Residence, estimate, reside
+from simplerl_api.memory import GIB, MemoryEstimate, MemoryPart, Phase
+from simplerl_api.model_shape import ModelShape
 from simplerl_api.plan import Plan, make_plan
+from simplerl_api.residence import USABLE, Residence, host_copies, reside, shardings
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.training import Optimizer, ZeroStage
 from simplerl_trainer.models import judges
@@ -26,8 +28,14 @@ def report(spec: Spec, gpu_gib: float | None) -> Report:
     `gpu_gib`: memory of one GPU; absent: 80 GiB, or a slot's share of its pod's limit where cluster.cpuOnly. Raises
     PlanError.
     """
-    plan = make_plan(spec, parameters=model_shape.parameters(spec))
     model = model_shape.find(spec.model)
+    known = None if isinstance(model, UnknownModel) else model.shape
+    plan = make_plan(spec, parameters=known.parameters if known else None)
+    device = _memory_of_a_slot(spec, plan) if gpu_gib is None else gpu_gib
+    rewards, elsewhere = _reward_models(spec)
+    if known is not None:
+        memory, residence = _memory(known, spec, plan, rewards, device)
+        plan = plan.model_copy(update={"zero_stage": residence.zero_stage})
     out: Report = {
         "plan": plan.document(),
         "slots": [slot.document() for slot in plan.slots()],
@@ -36,16 +44,13 @@ def report(spec: Spec, gpu_gib: float | None) -> Report:
             "perStep": plan.optimizer_steps_per_step,
             "inAll": plan.optimizer_steps_per_step * spec.training.steps,
         },
-        "chosen": [{"field": c.field, "value": c.value, "why": c.why} for c in chosen.choices(spec, plan)],
+        "chosen": [{"field": c.field, "value": c.value, "why": c.why} for c in chosen.choices(spec, plan, known)],
         "deepspeed": None,
         "memory": None,
         "warnings": [],
     }
     if isinstance(model, UnknownModel):
         return out | {"model": {"unknown": model.why}, "warnings": [model.why]}
-    device = _memory_of_a_slot(spec, plan) if gpu_gib is None else gpu_gib
-    rewards, elsewhere = _reward_models(spec)
-    memory, residence = _memory(model.shape, spec, plan, rewards, device)
     return out | {
         "model": {
             "source": model.source,
@@ -61,7 +66,7 @@ def report(spec: Spec, gpu_gib: float | None) -> Report:
             "parts": [{"phase": part.phase.value, "name": part.name, "GiB": gib(part.bytes)} for part in memory.parts],
             "totalGiB": {phase.value: gib(memory.total(phase)) for phase in Phase},
         },
-        "warnings": [*elsewhere, *warnings(spec, memory, residence, device)],
+        "warnings": [*elsewhere, *warnings(spec, plan, memory, residence, device)],
     }
 
 
@@ -110,20 +115,22 @@ def _memory(
     shape: ModelShape, spec: Spec, plan: Plan, rewards: Sequence[ModelShape], device_gib: float
 ) -> tuple[MemoryEstimate, Residence]:
     """The estimate, and what the ranks will do for it to fit."""
-    plain, checkpointed = (
-        estimate(shape, spec, plan, rewards, gradient_checkpointing=again) for again in (False, True)
-    )
+    found = shardings(shape, spec, plan, rewards)
     shared = any(slot.rank is not None and slot.engines for slot in plan.slots())
     share = spec.rollout.gpu_memory_utilization if shared else 0.0
     if spec.cluster.cpu_only:
         wanted = bool(spec.training.gradient_checkpointing)
-        return plain, Residence(sleeps=False, frozen_leave=False, gradient_checkpointing=wanted)
-    residence = reside(plain, checkpointed, share, int(device_gib * GIB))
-    return (checkpointed if residence.gradient_checkpointing else plain), residence
+        stays = Residence(zero_stage=plan.zero_stage, sleeps=False, frozen_leave=False, gradient_checkpointing=wanted)
+        return found[0].plain, stays
+    residence = reside(found, share, int(device_gib * GIB))
+    (taken,) = (s for s in found if s.zero_stage is residence.zero_stage)
+    memory = taken.checkpointed if residence.gradient_checkpointing else taken.plain
+    copies = MemoryPart(phase=Phase.HOST, name="copies of what leaves the GPU", bytes=host_copies(memory, residence))
+    return memory.model_copy(update={"parts": (*memory.parts, copies)} if copies.bytes else {}), residence
 
 
-def warnings(spec: Spec, memory: MemoryEstimate, residence: Residence, device_gib: float) -> list[str]:
-    """A sentence for each thing that does not fit into a GPU (or, on CPU, into a slot's share of its pod)."""
+def warnings(spec: Spec, plan: Plan, memory: MemoryEstimate, residence: Residence, device_gib: float) -> list[str]:
+    """A sentence for each thing that does not fit into a GPU or its pod (on CPU, into a slot's share of its pod)."""
     out = []
     device = "a slot's share of its pod" if spec.cluster.cpu_only else "a GPU"
     limit = int(device_gib * GIB * (1 if spec.cluster.cpu_only else USABLE))
@@ -132,6 +139,13 @@ def warnings(spec: Spec, memory: MemoryEstimate, residence: Residence, device_gi
         out.append(
             f"training needs {gib(training):g} GiB of {device}, which has {gib(limit):g} for it: use more GPUs, "
             "training.offload.optimizer, or lower training.maxTokensPerMicroBatch"
+        )
+    host = memory.total(Phase.HOST) * plan.gpus_per_node
+    pod = plan.worker_resources.limits.get("memory")
+    if pod and not spec.cluster.cpu_only and host > _gib_of(pod) * GIB:
+        out.append(
+            f"what the ranks of a pod keep in its memory needs {gib(host):g} GiB, and cluster.workers.resources limits "
+            f"it to {pod}: raise that, or use more GPUs"
         )
     share = device_gib * GIB * spec.rollout.gpu_memory_utilization
     fixed = sum(p.bytes for p in memory.parts if p.phase is Phase.ROLLOUT and "KV cache" not in p.name)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from simplerl_api.memory import MemoryEstimate
+from simplerl_api.residence import Sharding
 from simplerl_api.spec.algorithm import Algorithm
 from simplerl_api.spec.training import Precision, Training, ZeroStage
 
@@ -29,10 +29,10 @@ class Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeeds:
-    """Estimates for simplerl_api.memory.reside."""
+    """Estimates for simplerl_api.residence.reside."""
 
-    plain: MemoryEstimate
-    checkpointed: MemoryEstimate
+    shardings: Sequence[Sharding]
+    """Those that may be chosen, the least first."""
     engines_share: float
     """Share of the rank's GPU that engines on it take while they roll out."""
 
@@ -65,6 +65,7 @@ class RankSetup:
     algorithm: Algorithm
     training: Training
     zero_stage: ZeroStage
+    """What the ranks share out, where no estimate of memory says it."""
     precision: Precision
     temperature: float
     optimizer_steps_per_step: int

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import Residence, reside
+from simplerl_api.residence import Residence, reside
 from simplerl_api.spec.algorithm import Ppo
 from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
 from simplerl_trainer.checkpoints.manifest import File
@@ -233,13 +233,14 @@ class Rank:
         from simplerl_trainer.policy import zero  # imports deepspeed, which reads what group.join sets
 
         setup, device = self._setup, self._device
-        stage, precision, folder = setup.zero_stage, setup.precision, setup.model_folder
+        precision, folder = setup.precision, setup.model_folder
         dtype = torch.bfloat16 if precision is Precision.BF16 else torch.float32
         config = model.read_config(folder, setup.max_tokens)
         model.check_weights(folder, config)
         liger.fuse(config.model_type, dtype, device)
 
         self._residence = self._reside()
+        stage = self._residence.zero_stage
         self._moves = device.type == "cuda" or setup.gpu_bytes is not None
         offload = setup.training.offload
 
@@ -283,9 +284,10 @@ class Rank:
         size = setup.gpu_bytes or zero.gpu_bytes(self._device)
         if needs is None or size is None:
             return Residence(
+                zero_stage=setup.zero_stage,
                 sleeps=needs is not None and needs.engines_share > 0,
                 frozen_leave=False,
                 gradient_checkpointing=bool(setup.training.gradient_checkpointing),
             )
         least = -group.maxima({"gpu": -float(size)}, self._device)["gpu"]
-        return reside(needs.plain, needs.checkpointed, needs.engines_share, int(least))
+        return reside(needs.shardings, needs.engines_share, int(least))
