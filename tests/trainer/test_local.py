@@ -112,7 +112,7 @@ def test_a_spec_that_only_says_what_holds_anyway_is_the_same_run(tmp_path: Path)
     [
         pytest.param(["training.steps=-1"], "spec.training.steps is -1", id="a value out of its bounds"),
         pytest.param(["training.trainBatchSize=100"], "spec.training.trainBatchSize is 100", id="no plan"),
-        pytest.param(["cluster.gpus=3", "cluster.gpusPerNode=2"], "spec.cluster.gpus is 3", id="nodes of the cluster"),
+        pytest.param(["cluster.gpusPerNode=65"], "spec.cluster.gpusPerNode is 65", id="a node too large"),
         pytest.param(["metadata.name=Tiny"], "metadata.name is Tiny", id="a name"),
     ],
 )
@@ -134,6 +134,27 @@ def test_nodes(tmp_path: Path, own_ray: bool, nodes: int, per_node: int) -> None
     made = local.prepare(document(), tmp_path, own_ray=own_ray)
     assert (made.plan.nodes, made.plan.gpus_per_node, made.plan.ranks, made.plan.engines) == (nodes, per_node, 2, 1)
     assert made.spec.cluster.gpus_per_node == per_node
+
+
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "per_node"),
+    [(64, 1, 64), (65, 5, 13), (100, 2, 50), (128, 2, 64), pytest.param(67, 67, 1, id="a prime number")],
+)
+def test_more_slots_than_a_node_may_have_are_as_few_nodes_as_can_be(
+    tmp_path: Path, gpus: int, nodes: int, per_node: int
+) -> None:
+    made = local.prepare(document(f"cluster.gpus={gpus}"), tmp_path, own_ray=True)
+    assert (made.plan.nodes, made.plan.gpus_per_node) == (nodes, per_node)
+
+
+SPANNING = ["placement={colocated: {}}", "cluster.gpus=2", "rollout.tensorParallelSize=2"]
+
+
+def test_an_engine_may_span_what_would_be_two_nodes_of_a_cluster(tmp_path: Path) -> None:
+    made = local.prepare(document(*SPANNING), tmp_path / "run", own_ray=True)
+    assert (made.plan.nodes, made.plan.engines) == (1, 1)
+    with pytest.raises(validation.InvalidJob, match=r"rollout\.tensorParallelSize is 2, which does not divide"):
+        local.prepare(document(*SPANNING), tmp_path / "elsewhere", own_ray=False)
 
 
 @pytest.mark.parametrize(

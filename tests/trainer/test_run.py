@@ -158,7 +158,6 @@ def test_an_engine_spans_two_slots_with_ranks(tmp_path: Path) -> None:
     spanning = [
         "placement={colocated: {}}",
         "cluster.gpus=2",
-        "cluster.gpusPerNode=2",
         "rollout.tensorParallelSize=2",
         "rollout.verifyWeights=true",
         "evaluation.topP=0.9",

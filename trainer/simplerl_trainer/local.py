@@ -43,11 +43,12 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
     A folder that holds this very run, but for fields that MAY_CHANGE, is taken up where it stopped. With a Ray of our
     own every slot is on this machine, whatever cluster.gpusPerNode says. Raises InvalidJob, PlanError, OtherRun.
     """
-    faults = validation.faults(document)
-    if faults:
+    validation.parse(document)
+    if own_ray:
+        document = _one_node(document)
+    if faults := validation.faults(document):
         raise validation.InvalidJob(faults)
-    job = validation.parse(_one_node(document) if own_ray else document)
-    made = _run(job, output, attempt=1)
+    made = _run(validation.parse(document), output)
     file = output / run.RUN_FILE
     if file.exists():
         before = _read(file, output)
@@ -58,7 +59,7 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
                 f"--output {output} holds a run whose {', '.join(f'spec.{c}' for c in changed)} differs from this "
                 "file's: choose another folder, or remove that one"
             )
-        made = _run(job, output, before.attempt + 1)
+        made = _at(made, before.attempt + 1)
     try:
         output.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".partial")  # a kill in the middle leaves no half of a run
@@ -100,7 +101,8 @@ def _one_node(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": per_node}}}
 
 
-def _run(job: SimpleRLJob, output: Path, attempt: int) -> run.Run:
+def _run(job: SimpleRLJob, output: Path) -> run.Run:
+    """The first attempt."""
     image = f"simplerl {__version__} on this machine"
     plan = make_plan(job.spec, image, parameters=model_shape.parameters(job.spec))
     uid = hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:32]
@@ -108,11 +110,16 @@ def _run(job: SimpleRLJob, output: Path, attempt: int) -> run.Run:
         name=job.metadata.name,
         namespace=NAMESPACE,
         uid=uid,
-        attempt=attempt,
-        submission_id=names.cluster(job.metadata.name, uid, attempt),
+        attempt=1,
+        submission_id=names.cluster(job.metadata.name, uid, 1),
         spec=job.spec,
         # what was said of the claim holds for the folder
         plan=plan.model_copy(update={"durable": True}),
         output=str(output.resolve()),
         progress_port=0,
     )
+
+
+def _at(made: run.Run, attempt: int) -> run.Run:
+    own = {"attempt": attempt, "submission_id": names.cluster(made.name, made.uid, attempt)}
+    return made.model_copy(update=own)

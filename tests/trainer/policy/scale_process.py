@@ -29,14 +29,19 @@ GPU = 1000
 """Bytes of a GPU on which the estimate below makes ranks sleep and frozen models leave."""
 
 
-def needs(stage: ZeroStage) -> MemoryNeeds:
+def sharding(stage: ZeroStage, trained: int) -> Sharding:
+    """A rank that needs so many bytes for what is trained, and half as many for a frozen model."""
     parts = (
-        MemoryPart(phase=Phase.TRAINING, name="actor: weights", bytes=800),
-        MemoryPart(phase=Phase.TRAINING, name="frozen reference: weights", bytes=400),
+        MemoryPart(phase=Phase.TRAINING, name="actor: weights", bytes=trained),
+        MemoryPart(phase=Phase.TRAINING, name="frozen reference: weights", bytes=trained // 2),
     )
     plain = MemoryEstimate(parts=parts, gradient_checkpointing=False)
     checkpointed = plain.model_copy(update={"gradient_checkpointing": True})
-    return MemoryNeeds([Sharding(zero_stage=stage, plain=plain, checkpointed=checkpointed)], engines_share=0.9)
+    return Sharding(zero_stage=stage, plain=plain, checkpointed=checkpointed)
+
+
+def needs(stage: ZeroStage) -> MemoryNeeds:
+    return MemoryNeeds([sharding(stage, 800)], engines_share=0.9)
 
 
 class Scale(Process):
@@ -109,6 +114,14 @@ class Scale(Process):
         rank.annotate(replace(self.work(), batches=[[[by_id[i] for i in p] for p in b[self.rank]] for b in plan]))
         return rank.update(0, 0).metrics
 
+    def chosen(self, gpu_bytes: int) -> dict[str, Any]:
+        """An update of ranks that choose their stage; each has another GPU, and rank 0 the larger one."""
+        may = MemoryNeeds([sharding(ZeroStage(s), 1200 // s) for s in (1, 2, 3)], engines_share=0.0)
+        rank = self.start(MODEL, 3, memory=may, gpu_bytes=gpu_bytes + 5000 * (self.rank == 0))
+        rank.annotate(self.work())
+        shared = any(hasattr(p, "ds_id") for p in rank._actor.module.parameters())
+        return {"residence": rank.residence(), "shared": shared, "metrics": rank.update(0, 0).metrics}
+
     def lost(self, algorithm: Algorithm) -> str:
         """What a rank says where ZeRO-3 gathers the whole body as one, which gives zero gradients without an error."""
         layers, model.layer_classes = model.layer_classes, lambda _: ["Qwen2Model"]
@@ -153,6 +166,7 @@ class Scale(Process):
             found[f"life {stage}"] = self.life(MODEL, stage, training=training, precision=precision)
         found["lost ppo"] = self.lost(Algorithm())
         found["lost grpo"] = self.lost(Algorithm(grpo=Grpo()))
+        found |= {f"chosen {gpu_bytes}": self.chosen(gpu_bytes) for gpu_bytes in (2000, 1000, 700)}
         found["accumulated"] = {n: self.accumulated(n) for n in (1, 3)}
         return found
 
