@@ -14,24 +14,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simplerl_api import consistency
+from simplerl_api import batch_sizes, consistency, default_resources, engine_count
 from simplerl_api.job_defaults import JobDefaults
+from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.algorithm import OVERLONG
 from simplerl_api.spec.cluster import Resources
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.rollout import Overlap
-from simplerl_api.spec.training import MICRO_BATCH_TOKENS, Precision, ZeroStage
+from simplerl_api.spec.training import Precision, ZeroStage
 from simplerl_api.struct import Struct, Text
-
-MAX_ENGINES_PER_GPU = 8
-SMALL_PARAMETERS = 1_000_000_000
-"""A model of at most so many leaves its GPU idle under one engine, which is bound by its host's side."""
-SMALL_ENGINES = 4
-"""Engines of a small model on a GPU: on an H200 they drew three times as fast as one, and eight were slower."""
-
-
-class PlanError(ValueError):
-    """A spec that cannot be laid out: names the field, its value and what would fit."""
 
 
 class PlacementKind(StrEnum):
@@ -176,11 +167,11 @@ def make_plan(
         )
     ranks = disaggregated.training_gpus if disaggregated else gpus
     rolling = gpus - ranks if disaggregated else gpus
-    _check_tensor_parallel(spec, rolling)
-    engines = _engines(spec, rolling, parameters, shared=disaggregated is None)
-    optimizer_steps = _optimizer_steps(spec, ranks)
-    micro_batch = _micro_batch_tokens(spec)
-    _check_accumulation(spec, ranks)
+    engine_count.check_tensor_parallel(spec, rolling)
+    engines = engine_count.engines(spec, rolling, parameters, shared=disaggregated is None)
+    optimizer_steps = batch_sizes.optimizer_steps(spec, ranks)
+    micro_batch = batch_sizes.micro_batch_tokens(spec)
+    batch_sizes.check_accumulation(spec, ranks)
     _check_best(spec)
     _check_algorithm(spec)
     nodes = max(1, gpus // per_node)
@@ -199,8 +190,9 @@ def make_plan(
         max_tokens_per_micro_batch=micro_batch,
         gradient_accumulation_steps=spec.training.gradient_accumulation_steps,
         durable=spec.checkpoint.claim_name is not None,
-        head_resources=cluster.head.resources or _head_resources(cluster.cpu_only),
-        worker_resources=cluster.workers.resources or _worker_resources(cluster.cpu_only, worker_gpus, defaults),
+        head_resources=cluster.head.resources or default_resources.of_head(cluster.cpu_only),
+        worker_resources=cluster.workers.resources
+        or default_resources.of_worker(cluster.cpu_only, worker_gpus, defaults),
         shm_size=cluster.shm_size or ("1Gi" if cluster.cpu_only else "16Gi"),
         image=_image(cluster.image or image, defaults),
         job_defaults=defaults,
@@ -210,103 +202,6 @@ def make_plan(
 def _divisors_text(gpus: int, per_node: int) -> str:
     fits = [d for d in range(1, per_node + 1) if gpus % d == 0]
     return str(fits[-1])
-
-
-def _check_tensor_parallel(spec: Spec, rolling: int) -> None:
-    size, per_node = spec.rollout.tensor_parallel_size, spec.cluster.gpus_per_node
-    if spec.cluster.gpus > per_node and per_node % size:
-        raise PlanError(
-            f"rollout.tensorParallelSize is {size}, which does not divide cluster.gpusPerNode {per_node}, and an "
-            f"engine lives on one node: use {_sizes_text(per_node, rolling)}"
-        )
-    if rolling % size:
-        raise PlanError(
-            f"rollout.tensorParallelSize is {size}, which does not divide the {rolling} GPUs that roll out: "
-            f"use {_sizes_text(rolling)}"
-        )
-
-
-def _sizes_text(*gpus: int) -> str:
-    return " or ".join(str(size) for size in (1, 2, 4, 8) if all(n % size == 0 for n in gpus))
-
-
-def _engines(spec: Spec, rolling: int, parameters: int | None, *, shared: bool) -> int:
-    rollout, size = spec.rollout, spec.rollout.tensor_parallel_size
-    places = rolling // size
-    on = f"{places} GPUs that roll out" if size == 1 else f"{places} groups of {size} GPUs that roll out"
-    if rollout.engines is None:
-        return places * (rollout.engines_per_gpu or default_engines_per_gpu(spec, parameters))
-    engines = rollout.engines
-    if rollout.engines_per_gpu is not None and engines != places * rollout.engines_per_gpu:
-        raise PlanError(
-            f"rollout.engines is {engines}, but rollout.enginesPerGpu {rollout.engines_per_gpu} on {on} makes "
-            f"{places * rollout.engines_per_gpu}: give one of the two"
-        )
-    if engines > places * MAX_ENGINES_PER_GPU:
-        raise PlanError(
-            f"rollout.engines is {engines}, more than {MAX_ENGINES_PER_GPU} on each of the {on}: use at most "
-            f"{places * MAX_ENGINES_PER_GPU}"
-        )
-    if engines < places and not shared:
-        raise PlanError(
-            f"rollout.engines is {engines}, which leaves some of the {on} idle: use at least {places}, or raise "
-            "placement.disaggregated.trainingGpus"
-        )
-    return engines
-
-
-def default_engines_per_gpu(spec: Spec, parameters: int | None) -> int:
-    """Engines on each GPU where the spec names none; `parameters` are the model's, where they are known."""
-    small = parameters is not None and parameters <= SMALL_PARAMETERS
-    whole = not spec.cluster.cpu_only and spec.rollout.tensor_parallel_size == 1
-    return SMALL_ENGINES if small and whole else 1
-
-
-def _optimizer_steps(spec: Spec, ranks: int) -> int:
-    samples, batch = spec.rollout.samples_per_step, spec.training.train_batch_size
-    if samples % batch:
-        fits = _neighbours(samples, batch)
-        raise PlanError(
-            f"training.trainBatchSize is {batch}, which does not divide the {samples} samples of a step "
-            f"(rollout.promptsPerStep {spec.rollout.prompts_per_step} x rollout.samplesPerPrompt "
-            f"{spec.rollout.samples_per_prompt}): {fits} would"
-        )
-    if batch < ranks:
-        raise PlanError(
-            f"training.trainBatchSize is {batch}, less than the {ranks} training ranks: use at least {ranks}"
-        )
-    return samples // batch
-
-
-def _neighbours(samples: int, batch: int) -> str:
-    below = next(b for b in range(min(batch, samples), 0, -1) if samples % b == 0)
-    above = next((b for b in range(batch + 1, samples + 1) if samples % b == 0), None)
-    return str(below) if above is None else f"{below} or {above}"
-
-
-def _micro_batch_tokens(spec: Spec) -> int | None:
-    if spec.training.gradient_accumulation_steps is not None:
-        return None
-    longest = spec.data.max_prompt_tokens + spec.rollout.sampling.max_new_tokens
-    asked = spec.training.max_tokens_per_micro_batch
-    if asked is None:
-        return max(MICRO_BATCH_TOKENS, longest)
-    if asked < longest:
-        raise PlanError(
-            f"training.maxTokensPerMicroBatch is {asked}, too small for one sample "
-            f"of data.maxPromptTokens {spec.data.max_prompt_tokens} + rollout.sampling.maxNewTokens "
-            f"{spec.rollout.sampling.max_new_tokens}: use at least {longest}"
-        )
-    return asked
-
-
-def _check_accumulation(spec: Spec, ranks: int) -> None:
-    micro_batches, batch = spec.training.gradient_accumulation_steps, spec.training.train_batch_size
-    if micro_batches is not None and micro_batches * ranks > batch:
-        raise PlanError(
-            f"training.gradientAccumulationSteps is {micro_batches}, more than the {batch // ranks} samples that each "
-            f"of the {ranks} training ranks has of training.trainBatchSize {batch}: use at most {batch // ranks}"
-        )
 
 
 def _check_best(spec: Spec) -> None:
@@ -347,21 +242,6 @@ def _zero_stage(spec: Spec, ranks: int) -> ZeroStage:
     if spec.training.offload.parameters:
         return ZeroStage.PARAMETERS
     return ZeroStage.PARAMETERS if ranks > 1 else ZeroStage.OPTIMIZER
-
-
-def _head_resources(cpu_only: bool) -> Resources:
-    if cpu_only:
-        return Resources(requests={"cpu": "200m", "memory": "1Gi"}, limits={"memory": "4Gi"})
-    return Resources(requests={"cpu": "4", "memory": "16Gi"}, limits={"memory": "32Gi"})
-
-
-def _worker_resources(cpu_only: bool, gpus: int, defaults: JobDefaults | None) -> Resources:
-    if cpu_only:
-        return Resources(requests={"cpu": f"{200 * gpus}m", "memory": f"{gpus}Gi"}, limits={"memory": f"{4 * gpus}Gi"})
-    stated = Resources(
-        requests={"cpu": str(8 * gpus), "memory": f"{64 * gpus}Gi"}, limits={"memory": f"{128 * gpus}Gi"}
-    )
-    return stated if defaults is None else defaults.worker_resources(stated, gpus)
 
 
 def _image(name: str | None, defaults: JobDefaults | None) -> str | None:

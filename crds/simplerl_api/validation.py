@@ -10,7 +10,8 @@ from pydantic_core import ErrorDetails
 
 from simplerl_api import names
 from simplerl_api.job_defaults import JobDefaults
-from simplerl_api.plan import PlanError, make_plan
+from simplerl_api.plan import make_plan
+from simplerl_api.plan_error import PlanError
 from simplerl_api.progress import ControlRequest
 from simplerl_api.spec.job import SimpleRLJob, Spec
 from simplerl_api.struct import model_in

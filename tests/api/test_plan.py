@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplerl_api import validation, yaml12
-from simplerl_api.plan import PlacementKind, Plan, PlanError, make_plan
+from simplerl_api.plan import PlacementKind, Plan, make_plan
+from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.training import Precision, ZeroStage
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from simplerl_api import plan
+from simplerl_api import engine_count
 from simplerl_api.plan import Slot
 from simplerl_api.residence import shardings
 from simplerl_api.run import Run
@@ -60,7 +60,7 @@ def memory_needs(run: Run, folder: Path, judge_folders: Mapping[int, Path]) -> M
 def idle_advice(run: Run, folder: Path) -> str | None:
     """What to set where one engine of a small model leaves its GPU idle: who planned the run did not see the model."""
     rollout, parameters = run.spec.rollout, families.shape(folder).parameters
-    wanted = plan.default_engines_per_gpu(run.spec, parameters)
+    wanted = engine_count.default_engines_per_gpu(run.spec, parameters)
     held = max(len(slot.engines) for slot in run.plan.slots())
     if rollout.engines is not None or rollout.engines_per_gpu is not None or held >= wanted:
         return None

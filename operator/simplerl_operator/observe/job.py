@@ -6,7 +6,8 @@ from typing import Any
 
 from simplerl_api import names, validation
 from simplerl_api.job_defaults import JobDefaults
-from simplerl_api.plan import Plan, PlanError, make_plan
+from simplerl_api.plan import Plan, make_plan
+from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.cluster import Cluster
 from simplerl_api.spec.job import Spec
 from simplerl_api.status import Condition, Status
