@@ -63,11 +63,11 @@ class Resuming(Process):
 
     def write_asleep(self, rank: Rank, folder: Path) -> None:
         """What a rank saves and exports while all that it trains is out of the device's memory."""
-        for held in rank._trained_memory:
+        for held in rank._memory.trained:
             held.leave()
         self.write(rank, folder)
         rank.export(str(folder.with_name(f"{folder.name}-model")), {"note.txt": "asleep"})
-        for held in rank._trained_memory:
+        for held in rank._memory.trained:
             held.come_back()
 
     def write(self, rank: Rank, folder: Path) -> None:

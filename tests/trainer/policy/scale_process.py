@@ -65,7 +65,7 @@ class Scale(Process):
 
     def _away(self, rank: Rank, moving: bool) -> int:
         """Bytes that stay on the device while the rank is away."""
-        held = [*rank._trained_memory, *rank._frozen_memory]
+        held = [*rank._memory.trained, *rank._memory.frozen]
         rank.offload()
         rank.offload()
         assert any(h.is_out for h in held) == moving
@@ -73,7 +73,7 @@ class Scale(Process):
         stays = sum(s.nbytes() for s in storages.values())
         rank.reload()
         rank.reload()
-        assert not any(h.is_out for h in rank._trained_memory)
+        assert not any(h.is_out for h in rank._memory.trained)
         return stays
 
     def not_finite(self, stage: int, offload: Offload, precision: Precision) -> dict[str, Any]:

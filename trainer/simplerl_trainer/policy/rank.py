@@ -3,31 +3,27 @@
 Every method but ping and parameters is collective: the driver calls it on all ranks and waits for all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForSequenceClassification, PreTrainedConfig
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.residence import Residence, reside
+from simplerl_api.residence import Residence
 from simplerl_api.spec.algorithm import Ppo
-from simplerl_api.spec.training import Optimizer, Precision, ZeroStage
+from simplerl_api.spec.training import Optimizer
 from simplerl_trainer.checkpoints.manifest import File
 from simplerl_trainer.checkpoints.room import writing
-from simplerl_trainer.policy import group, liger, model, saved, weights
+from simplerl_trainer.policy import group, saved, weights
 from simplerl_trainer.policy.annotate import annotate
 from simplerl_trainer.policy.experience import Experience
 from simplerl_trainer.policy.faults import named
 from simplerl_trainer.policy.judges import judge
-from simplerl_trainer.policy.offload import Offloaded
 from simplerl_trainer.policy.optimize import Totals, actor_gradients, critic_gradients
 from simplerl_trainer.policy.packing import make_pack
-from simplerl_trainer.policy.protocol import Annotation, JudgeSetup, RankSetup, RankWork, Update
-from simplerl_trainer.policy.replicated import Replicated
+from simplerl_trainer.policy.protocol import Annotation, RankSetup, RankWork, Update
 from simplerl_trainer.policy.schedule import learning_rate
 from simplerl_trainer.policy.trained import Trained
 from simplerl_trainer.weights.buckets import Bucket, Parameter
@@ -45,8 +41,14 @@ class Rank:
         """
         self._setup = setup
         with self._named("the start"):
-            self._device = group.join(setup)
-            self._load_models()
+            self._device = device = group.join(setup)
+            from simplerl_trainer.policy import rank_memory, rank_models  # import deepspeed
+
+            self._residence = rank_models.choose_residence(setup, device)
+            self._models = models = rank_models.load_models(setup, self._residence, device)
+            moves = device.type == "cuda" or setup.gpu_bytes is not None
+            self._memory = rank_memory.RankMemory(models, self._residence, device, moves=moves)
+        self._actor, self._critic = models.actor, models.critic
         self._optimizer_steps = 0
         import deepspeed  # only after group.join, which chooses its accelerator
 
@@ -69,12 +71,12 @@ class Rank:
         current weights; per-token tensors stay here for `update`."""
         setup = self._setup
         with self._named("annotation"):
-            self._bring_frozen()
-            work, judged = judge(self._judges, work, setup.judge_tokens, self._device)
+            self._memory.bring_frozen()
+            work, judged = judge(self._models.judges, work, setup.judge_tokens, self._device)
             self._annotated = annotate(
                 [[make_pack(trajectories, self._device) for trajectories in batch] for batch in work.batches],
                 self._actor,
-                self._reference,
+                self._models.reference,
                 self._critic,
                 setup.algorithm,
                 temperature=setup.temperature,
@@ -83,7 +85,7 @@ class Rank:
                 decoupled=setup.decoupled,
                 device=self._device,
             )
-            self._send_frozen()
+            self._memory.send_frozen()
         self._step, self._kl_coefficient, self._fresh = work.step, work.kl_coefficient, True
         self._optimizer_steps = (work.step - 1) * setup.optimizer_steps_per_step
         return replace(self._annotated.annotation, judged=judged)
@@ -159,28 +161,13 @@ class Rank:
 
     def offload(self) -> None:
         """Gives the GPU's memory to the engines, where not all fit; nothing on CPU."""
-        if self._moves and self._residence.sleeps:
-            with self._named("leaving the GPU"):
-                for held in (*self._trained_memory, *self._frozen_memory):
-                    held.leave()
+        with self._named("leaving the GPU"):
+            self._memory.leave()
 
     def reload(self) -> None:
         """Takes the GPU's memory back."""
         with self._named("coming back to the GPU"):
-            for held in self._trained_memory:
-                held.come_back()
-            if not self._residence.frozen_leave:
-                self._bring_frozen()
-
-    def _bring_frozen(self) -> None:
-        for held in self._frozen_memory:
-            held.come_back()
-
-    def _send_frozen(self) -> None:
-        """Models that are only run leave while others are trained, where memory is short."""
-        if self._moves and self._residence.frozen_leave:
-            for held in self._frozen_memory:
-                held.leave()
+            self._memory.come_back()
 
     def save(self, folder: str) -> dict[str, File]:
         """Writes this rank's part of masters and moments, and from rank 0 the model's configuration and tokenizer;
@@ -192,12 +179,12 @@ class Rank:
         with self._named("the saving of a checkpoint"):
             return saved.save(
                 Path(folder),
-                self._trained(),
+                self._models.trained,
                 setup.rank,
                 setup.world_size,
                 setup.precision,
                 setup.model_folder if setup.rank == 0 else None,
-                self._at_hand,
+                self._memory.at_hand,
             )
 
     def load(self, folder: str) -> None:
@@ -206,7 +193,7 @@ class Rank:
         Raises TrainerFailure(CHECKPOINT_FAILED) where it is of another model or cannot be read.
         """
         with self._named("the loading of a checkpoint"):
-            saved.load(Path(folder), self._trained())
+            saved.load(Path(folder), self._models.trained)
 
     def export(self, folder: str, notes: Mapping[str, str]) -> None:
         """Writes the actor as a plain Hugging Face folder, from rank 0; `notes` are texts that go with it by their
@@ -216,78 +203,7 @@ class Rank:
         """
         setup, path = self._setup, Path(folder)
         with self._named("the export of the model"), writing(f"the model {path} could not be written", path):
-            weights.export(self._actor, setup.precision, setup.model_folder, path, notes, self._at_hand)
-
-    def _at_hand(self, tensor: torch.Tensor) -> torch.Tensor:
-        for held in self._trained_memory:
-            tensor = held.at_hand(tensor)
-        return tensor
-
-    def _trained(self) -> dict[str, Trained]:
-        return {"actor": self._actor} | ({"critic": self._critic} if self._critic else {})
+            weights.export(self._actor, setup.precision, setup.model_folder, path, notes, self._memory.at_hand)
 
     def _named(self, work: str) -> Any:
         return named(self._setup.rank, work, self._setup.timeout)
-
-    def _load_models(self) -> None:
-        from simplerl_trainer.policy import zero  # imports deepspeed, which reads what group.join sets
-
-        setup, device = self._setup, self._device
-        precision, folder = setup.precision, setup.model_folder
-        dtype = torch.bfloat16 if precision is Precision.BF16 else torch.float32
-        config = model.read_config(folder, setup.max_tokens)
-        model.check_weights(folder, config)
-        liger.fuse(config.model_type, dtype, device)
-
-        self._residence = self._reside()
-        stage = self._residence.zero_stage
-        self._moves = device.type == "cuda" or setup.gpu_bytes is not None
-        offload = setup.training.offload
-
-        def actor() -> model.Actor:
-            return model.load_actor(folder, config, dtype, setup.vocabulary)
-
-        def critic() -> model.Critic:
-            return model.load_critic(folder, config, dtype, setup.training.seed)
-
-        def trained(load: Callable[[], torch.nn.Module], optimizer: Optimizer) -> Trained:
-            module = zero.load_partitioned(load, stage, precision, device, offload)
-            if self._residence.gradient_checkpointing:
-                model.checkpoint_layers(module)
-            module.train()
-            if stage is ZeroStage.REPLICATED:
-                return Replicated(module, optimizer, device)
-            layers = model.layer_classes(module)
-            return zero.Sharded(module, optimizer, stage, precision, layers, device, offload=offload)
-
-        def frozen(load: Callable[[], torch.nn.Module]) -> zero.Frozen:
-            module = zero.load_partitioned(load, stage, precision, device, offload)
-            return zero.Frozen(module, stage, precision, model.layer_classes(module), device, offload)
-
-        def checked(judge: JudgeSetup) -> tuple[str, PreTrainedConfig]:
-            config = model.read_config(judge.folder, 1, judge.field)
-            model.check_weights(judge.folder, config, judge.field, AutoModelForSequenceClassification)
-            return judge.folder, config
-
-        self._actor = trained(actor, setup.training.actor)
-        self._critic = trained(critic, setup.training.critic) if setup.algorithm.has_critic else None
-        self._reference = frozen(actor) if setup.algorithm.kl.coefficient > 0 else None
-        self._judges = [(j, frozen(partial(model.load_reward_model, *checked(j), dtype))) for j in setup.judges]
-        self._trained_memory = [Offloaded(m.tensors, device) for m in self._trained().values()]
-        run_only = [m for m in (self._reference, *(m for _, m in self._judges)) if m is not None]
-        self._frozen_memory = [Offloaded(m.tensors, device) for m in run_only]
-
-    def _reside(self) -> Residence:
-        from simplerl_trainer.policy import zero
-
-        setup, needs = self._setup, self._setup.memory
-        size = setup.gpu_bytes or zero.gpu_bytes(self._device)
-        if needs is None or size is None:
-            return Residence(
-                zero_stage=setup.zero_stage,
-                sleeps=needs is not None and needs.engines_share > 0,
-                frozen_leave=False,
-                gradient_checkpointing=bool(setup.training.gradient_checkpointing),
-            )
-        least = -group.maxima({"gpu": -float(size)}, self._device)["gpu"]
-        return reside(needs.shardings, needs.engines_share, int(least))
