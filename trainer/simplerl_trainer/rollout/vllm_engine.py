@@ -10,25 +10,17 @@ together: workers watch for this process's end, and this one ends when a worker 
 has one process to watch.
 """
 
-import os
 import queue
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-import torch
-
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_trainer.rollout import cuda, faults, kv_cache, shared_names, vllm_requests, worker_faults
+from simplerl_trainer.rollout import faults, vllm_build, vllm_requests, worker_faults
 from simplerl_trainer.rollout.protocol import EngineSetup, Finished, Request
 from simplerl_trainer.weights.buckets import Bucket
 from simplerl_trainer.weights.road import Receiver
-
-LOST_WORKER = 70
-"""Exit code of an engine's process of which a worker ended."""
-_EXTENSION = "simplerl_trainer.rollout.worker_extension.WorkerExtension"
 
 
 class VllmEngine:
@@ -204,48 +196,13 @@ class VllmEngine:
             left[1].set_exception(self._error)
 
     def _build(self, setup: EngineSetup) -> dict[str, str]:
-        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # the model lives in this process
-        if setup.cpu_only:
-            torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        import vllm
-
-        max_num_seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
-        arguments = vllm.EngineArgs(
-            model=setup.model_folder,
-            skip_tokenizer_init=True,
-            tensor_parallel_size=setup.tensor_parallel_size,
-            distributed_executor_backend="mp" if setup.tensor_parallel_size > 1 else None,
-            dtype="bfloat16" if setup.bf16 else "float32",
-            seed=setup.seed,
-            max_model_len=setup.max_model_len,
-            max_num_seqs=max_num_seqs,
-            max_num_batched_tokens=setup.max_num_batched_tokens,
-            enforce_eager=setup.cpu_only,
-            kv_cache_memory_bytes=kv_cache.budget(setup),
-            generation_config="vllm",  # the model folder's generation_config must not reach the sampling
-            logprobs_mode="processed_logprobs",
-            # a response's rounding depends on how much of its prompt is in the cache, and so on the past
-            enable_prefix_caching=not setup.deterministic,
-            worker_extension_cls=_EXTENSION,
-            disable_log_stats=True,
-            **({} if setup.cpu_only else cuda.arguments(max_num_seqs)),
-        )
-        with worker_faults.named():
-            self._llm = vllm.LLMEngine.from_engine_args(arguments)
-        if not setup.cpu_only:
-            cuda.check_runner(self._llm)
-        if setup.tensor_parallel_size > 1:
-            self._llm.model_executor.register_failure_callback(_end)
-            self._llm.collective_rpc("forget_names")
-            shared_names.forget()
-        if setup.vocabulary is not None:
-            self._llm.collective_rpc("draw_below", args=(setup.vocabulary,))
-        return {"vllm": vllm.__version__, "torch": torch.__version__}
+        self._llm, versions = vllm_build.build(setup)
+        return versions
 
     def _end_with_workers(self) -> None:
         """Ends this process where an error comes from a worker that ended."""
         if self._llm is not None and getattr(self._llm.model_executor, "is_failed", False):
-            _end()
+            worker_faults.end()
 
     def _add(self, calls: Sequence[tuple[str, Any, Any]]) -> None:
         for call in calls:
@@ -295,8 +252,3 @@ class VllmEngine:
                 f"vLLM did not drop its prefix cache, which holds the weights before version {version}",
             )
         return min(int(count) for count in loaded)
-
-
-def _end() -> None:
-    print("a worker of this engine ended, and the engine with it", file=sys.stderr, flush=True)
-    os._exit(LOST_WORKER)

@@ -1,4 +1,4 @@
-"""What ended a worker while it started.
+"""What ended a worker while it started, and the end of an engine with its worker.
 
 A worker is a process of its own where an engine spans GPUs. vLLM's executor only says that one of them did not start
 and logs the reason there; the worker therefore leaves it in a file, whose path it has from its environment.
@@ -6,6 +6,7 @@ and logs the reason there; the worker therefore leaves it in a file, whose path 
 
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from simplerl_trainer.rollout import shared_names
 
+LOST_WORKER = 70
+"""Exit code of an engine's process of which a worker ended."""
 _FILE = "SIMPLERL_WORKER_FAULTS"
 _LOGGER = "vllm.v1.executor.multiproc_executor"
 
@@ -54,3 +57,9 @@ def named() -> Iterator[None]:
             raise
         finally:
             del os.environ[_FILE]
+
+
+def end() -> None:
+    """In the engine's process, when a worker has ended: whoever watches the engine has one process to watch."""
+    print("a worker of this engine ended, and the engine with it", file=sys.stderr, flush=True)
+    os._exit(LOST_WORKER)
