@@ -90,7 +90,7 @@ def test_every_example_is_valid(example: Path) -> None:
             "spec.rollout.engines is 17, more than 8 on each of the 2 groups of 2 GPUs that roll out: use at most 16",
         ),
         (
-            ["rollout.sampling.topP=0.9"],  # fault 17
+            ["rollout.sampling.topP=0.9"],  # fault 17: TRL#6789, vllm#42259
             "spec.rollout.sampling.topP: rollout.sampling.topP must be 1 (the training log-probabilities are of the "
             "whole distribution, so that a cut one would bias their ratio): leave it out, or cut evaluation.topP",
         ),

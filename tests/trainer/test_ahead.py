@@ -57,6 +57,8 @@ class Loop:
 
 
 async def test_without_overlap_each_step_draws_then_trains() -> None:
+    """Fault 38 (OpenRLHF#624, #949, #1126): ranks wait in a collective while samples are drawn, until its watchdog ends
+    them. Nothing is asked of the ranks before the batch is there."""
     assert await Loop().run(2, overlapped=False) == [
         "draw 1 from v0", "train 1", "sync v1", "draw 2 from v1", "train 2", "sync v2",
     ]  # fmt: skip

@@ -114,7 +114,7 @@ async def test_skipped_updates_are_counted_and_what_is_not_finite_is_named(tmp_p
 async def test_three_skipped_updates_in_a_row_end_the_run(
     tmp_path: Path, skips: Sequence[bool], steps_done: int, step: int
 ) -> None:
-    """trainer faults 15: NaN goes on for ever, and the model answers with one token."""
+    """Fault 15 (OpenRLHF#1120, verl#747): NaN goes on for ever, and the model answers with one token."""
     made = session(tmp_path, skips, steps=9)
     with pytest.raises(TrainerFailure) as ended:
         await train(made)

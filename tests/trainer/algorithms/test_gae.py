@@ -38,6 +38,8 @@ def recursion(
     ],
 )
 def test_small_cases(lengths: list[int], gamma: float, lam: float, advantages: list[float]) -> None:
+    """Fault 5 (ROLL#447, verl#50): what lies behind a response's end is bootstrapped from. Here nothing follows it,
+    the next response neither."""
     total = sum(lengths)
     rewards, values = torch.zeros(total), torch.full((total,), 0.5)
     rewards[torch.tensor(lengths).cumsum(0) - 1] = 1.0

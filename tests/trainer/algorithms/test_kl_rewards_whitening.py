@@ -57,6 +57,7 @@ def test_another_estimator_is_refused_by_name() -> None:
     ],
 )
 def test_rewards_of_tokens(penalty: list[float] | None, rewards: list[float]) -> None:
+    """Fault 7 (TRL#3750): the score lies on padding behind the last token."""
     tensor = None if penalty is None else torch.tensor(penalty)
     assert token_rewards(torch.tensor([1.0, -0.5]), [3, 2], tensor, 0.1).tolist() == pytest.approx(rewards)
 

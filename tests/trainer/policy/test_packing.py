@@ -37,6 +37,7 @@ def test_a_pack_predicts_each_response_token_from_the_one_before_it() -> None:
 def test_packed_logprobs_equal_those_of_single_rows(
     family: str, model_folder: Callable[[str], Path], trajectories: list[Trajectory]
 ) -> None:
+    """Fault 10 (OpenRLHF#217, TRL#6800, unsloth#6738): padding moves positions or is attended to."""
     folder = str(model_folder(family))
     actor = model.load_actor(folder, model.read_config(folder, 64), torch.float32)
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
@@ -73,6 +74,23 @@ def test_values_do_not_depend_on_packing(model_folder: Callable[[str], Path], tr
         alone = torch.cat([critic(make_pack([t], CPU)) for t in trajectories])
     assert (together - alone).abs().max() < 1e-6
     assert 0 < together.abs().max() < 1
+
+
+def test_a_value_is_that_of_the_state_before_its_token(model_folder: Callable[[str], Path]) -> None:
+    """Fault 6 (verl#1758, verl#1850): the critic's values are one token late, or that of the end is no value."""
+    folder, prompt, response = str(model_folder("llama untied")), (7, 8, 9), (1, 2, 3)
+    critic = model.load_critic(folder, model.read_config(folder, 64), torch.float32, seed=1)
+
+    def values(*ids: int) -> torch.Tensor:
+        with torch.no_grad():
+            return critic(make_pack([Trajectory(0, prompt, ids, 0.0, None, group=0)], CPU))
+
+    whole = values(*response)
+    assert whole.shape == (3,), "one for each token of the response, its last one included"
+    for place in range(3):
+        changed = values(*response[:place], 50, *response[place + 1 :])
+        assert torch.equal(changed[: place + 1], whole[: place + 1]), "the token itself is not seen"
+        assert not (changed[place + 1 :] == whole[place + 1 :]).any(), "those after it see it"
 
 
 def test_the_value_head_is_fixed_by_its_seed() -> None:

@@ -101,7 +101,7 @@ async def collect(of: Pool, count: int) -> list[Finished]:
     return [f async for f in of.generate([request(n) for n in range(count)])]
 
 
-# Fault 23: TRL#3098, ms-swift#7219: completions that belong to other prompts, or are alike on all engines.
+# Fault 23: TRL#3098, ms-swift#7219, vllm#11953: completions that belong to other prompts, or are alike on all engines.
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
