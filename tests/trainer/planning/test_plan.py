@@ -61,7 +61,7 @@ def plan(file: Path, *settings: str, more: Sequence[str] = ()) -> dict[str, Any]
 def test_a_7b_model_on_four_nodes_of_eight(job_7b: Path) -> None:
     found = plan(job_7b)
     assert {k: found["plan"][k] for k in ("nodes", "ranks", "engines", "zeroStage", "precision", "durable")} == {
-        "nodes": 4, "ranks": 32, "engines": 32, "zeroStage": 3, "precision": "BF16", "durable": False,
+        "nodes": 4, "ranks": 32, "engines": 32, "zeroStage": 2, "precision": "BF16", "durable": False,
     }  # fmt: skip
     assert len(found["slots"]) == 32
     assert found["slots"][31] == {"index": 31, "node": 3, "gpu": 7, "rank": 31, "engines": [31]}
@@ -70,10 +70,31 @@ def test_a_7b_model_on_four_nodes_of_eight(job_7b: Path) -> None:
     assert found["memory"]["assumed"]
     assert found["warnings"] == []
     chosen = {c["field"]: c["value"] for c in found["chosen"]}
-    assert chosen["training.zeroStage"] == 3
+    assert chosen["training.zeroStage"] == 2
     assert chosen["training.precision"] == "BF16"
     assert chosen["placement"] == "colocated"
     assert "training.steps" not in chosen
+
+
+@pytest.mark.parametrize(("gib", "stage"), [("288", 1), ("80", 2), ("40", 3)])
+def test_the_ranks_share_out_the_least_that_fits(job_7b: Path, gib: str, stage: int) -> None:
+    found = plan(job_7b, more=["--gpu-memory", gib])
+    (choice,) = (c for c in found["chosen"] if c["field"] == "training.zeroStage")
+    assert (found["plan"]["zeroStage"], choice["value"]) == (stage, stage)
+    assert choice["why"] == "the least that fits, by the memory below; the ranks reckon with that of their own GPUs"
+    assert found["memory"]["residence"]["zeroStage"] == stage
+    assert found["deepspeed"]["actor"]["zero_optimization"]["stage"] == stage
+
+
+def test_what_leaves_a_gpu_needs_the_pod_s_memory(job_7b: Path) -> None:
+    small = "cluster.workers.resources={limits: {memory: 100Gi}}"
+    found = plan(job_7b, small)
+    assert found["memory"]["residence"]["sleeps"]
+    copies = next(part for part in found["memory"]["parts"] if part["phase"] == "Host")
+    assert copies["name"] == "copies of what leaves the GPU"
+    assert [
+        w for w in found["warnings"] if re.match(r"^what the ranks of a pod keep in its memory needs \d+ GiB, and", w)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +127,9 @@ def test_a_model_that_is_elsewhere_is_unknown_and_the_rest_is_said(job_7b: Path)
     assert found["memory"] is None
     assert found["deepspeed"] is None
     assert found["plan"]["nodes"] == 4
+    assert [c["why"] for c in found["chosen"] if c["field"] == "training.zeroStage"] == [
+        "the most: the ranks share less where the model, which is not known here, fits their GPUs"
+    ]
     assert found["warnings"] == [
         "model.path /models/elsewhere is not on this machine, so that its memory is not estimated: run this where it "
         "is mounted, or set model.path to a folder with the model's config.json"

@@ -6,9 +6,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from simplerl_api.engine_count import SMALL_ENGINES, SMALL_PARAMETERS
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import GIB, ModelShape
-from simplerl_api.plan import SMALL_ENGINES, SMALL_PARAMETERS
+from simplerl_api.memory import GIB
+from simplerl_api.model_shape import ModelShape
 
 GPU_SHARE = 0.9
 """Share of a GPU that its engines take."""

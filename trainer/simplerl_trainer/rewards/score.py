@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from simplerl_api import credentials
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.rewards import Reward
-from simplerl_trainer.rewards import python, workers
+from simplerl_trainer.rewards import python, worker
 from simplerl_trainer.rewards.http import Service
 from simplerl_trainer.rewards.messages import Case, Setup, pack, unpack
 from simplerl_trainer.rewards.outcome import FAILURES, Outcome, Verdict
@@ -103,7 +103,7 @@ async def check(
     """
     for i, reward in enumerate(rewards):
         if reward.python is not None:
-            await workers.check(_setup(reward, i, ""), surroundings)
+            await worker.check(_setup(reward, i, ""), surroundings)
         if reward.http is not None:
             service = _service(reward, i, environment or os.environ)
             try:
