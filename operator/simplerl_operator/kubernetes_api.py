@@ -86,6 +86,11 @@ class KubernetesApi:
             query.append(("dryRun", "All"))
         return await self._request("POST", kind.path(namespace), query, manifest)
 
+    async def apply(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
+        """Server-side apply of an object that is ours alone."""
+        query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
+        return await self._request("PATCH", kind.path(namespace, name), query, manifest, "application/apply-patch+yaml")
+
     async def apply_status(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
         """Server-side apply of a status: what an earlier apply held and this one leaves out is removed."""
         query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]

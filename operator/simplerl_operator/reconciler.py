@@ -119,7 +119,7 @@ class Reconciler:
             case Action.NOTHING:
                 return
             case Action.CREATE_CLUSTER:
-                await children.create(self._api, job, self._operator_key)
+                await children.create(self._api, job, self._operator_key, self._settings.reach)
             case Action.SUBMIT:
                 assert seen.head_pod is not None, "a head was found before the driver is submitted"
                 base = head_address.dashboard(job, seen.head_pod, self._settings.head_address)

@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from simplerl_api import validation
 from simplerl_api.job_defaults import JobDefaults
+from simplerl_operator.build.network_policy import Reach
 
 
 class InvalidSettings(ValueError):
@@ -38,6 +39,20 @@ class Settings:
     """SIMPLERL_FIGURES_SECONDS: least time between two writes of one job's training figures."""
     resync_seconds: float = 300.0
     """SIMPLERL_RESYNC_SECONDS: every job is looked at again after so long, in case an event was lost."""
+    network_policy: Mapping[str, Sequence[Mapping[str, object]]] | None = None
+    """SIMPLERL_NETWORK_POLICY: a JSON object; with it, each job gets a NetworkPolicy. Its members `dashboardFrom` and
+    `metricsFrom` are lists of NetworkPolicyPeers that are let in beside the job and the operator."""
+
+    @property
+    def reach(self) -> Reach | None:
+        """Who may reach a job's pods; None: everybody, by no NetworkPolicy of ours."""
+        if self.network_policy is None:
+            return None
+        return Reach(
+            operator_namespace=self.operator_namespace,
+            dashboard_from=self.network_policy.get("dashboardFrom", ()),
+            metrics_from=self.network_policy.get("metricsFrom", ()),
+        )
 
 
 _VARIABLES = {
@@ -51,6 +66,7 @@ _VARIABLES = {
     "head_address": "SIMPLERL_HEAD_ADDRESS",
     "figures_seconds": "SIMPLERL_FIGURES_SECONDS",
     "resync_seconds": "SIMPLERL_RESYNC_SECONDS",
+    "network_policy": "SIMPLERL_NETWORK_POLICY",
 }
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -84,6 +100,8 @@ def _value(name: str, variable: str, text: str) -> object:
             if not 0 < seconds < float("inf"):
                 raise InvalidSettings(f"{variable} is {text!r}: give a number of seconds above 0")
             return seconds
+        case "network_policy":
+            return _peers(variable, text)
         case "log_level":
             if text.upper() not in _LEVELS:
                 raise InvalidSettings(f"{variable} is {text!r}: give one of {', '.join(_LEVELS)}")
@@ -101,3 +119,17 @@ def _job_defaults(variable: str, text: str) -> JobDefaults:
         raise InvalidSettings(f"{variable}: {invalid}") from None
     except json.JSONDecodeError as error:
         raise InvalidSettings(f"{variable} is no JSON: {error}") from None
+
+
+def _peers(variable: str, text: str) -> dict[str, list[dict[str, object]]]:
+    wrong = f"{variable} is {text!r}: give a JSON object whose members dashboardFrom and metricsFrom are lists of peers"
+    try:
+        given = json.loads(text)
+    except ValueError:
+        raise InvalidSettings(wrong) from None
+    if not isinstance(given, dict) or not set(given) <= {"dashboardFrom", "metricsFrom"}:
+        raise InvalidSettings(wrong)
+    for peers in given.values():
+        if not isinstance(peers, list) or not all(isinstance(peer, dict) and peer for peer in peers):
+            raise InvalidSettings(wrong)
+    return given

@@ -150,6 +150,7 @@ def test_values_reach_the_operator() -> None:
             'logLevel="DEBUG"',
             "workers=3",
             'namespaces=["a","b"]',
+            'networkPolicy={"metricsFrom":[{"podSelector":{}}]}',
         )
     )
     environment = {v["name"]: v.get("value") for v in container["env"]}
@@ -159,6 +160,7 @@ def test_values_reach_the_operator() -> None:
         "SIMPLERL_LOG_LEVEL": "DEBUG",
         "SIMPLERL_WORKERS": "3",
         "SIMPLERL_NAMESPACES": "a,b",
+        "SIMPLERL_NETWORK_POLICY": '{"dashboardFrom":[],"metricsFrom":[{"podSelector":{}}]}',
         "OPERATOR_NAMESPACE": None,
     }
 
@@ -170,6 +172,7 @@ OTHERS = [
     'serviceAccount={"annotations":{"a":"b"}}', "metrics.service=false", "crds.install=false",
     "metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true",
     "userRoles.create=false", 'jobDefaults.imageMirror="mirror.example"',
+    "networkPolicy.enabled=false",
 ]  # fmt: skip
 
 
@@ -248,6 +251,8 @@ def test_the_rights_are_these_and_no_others() -> None:
         ("", "configmaps", "create"),
         ("", "persistentvolumeclaims", "get"),
         ("", "secrets", "create"),
+        ("networking.k8s.io", "networkpolicies", "create"),
+        ("networking.k8s.io", "networkpolicies", "patch"),
     }
     assert rights(documents, "Role", "rl-key") == {("", "secrets", "get"), ("", "secrets", "create")}
 

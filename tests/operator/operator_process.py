@@ -49,6 +49,7 @@ class OperatorProcess:
             "SIMPLERL_HEAD_ADDRESS": head_address,
             "SIMPLERL_HTTP_PORT": str(self.port),
             "SIMPLERL_FIGURES_SECONDS": "0.2",
+            "SIMPLERL_NETWORK_POLICY": '{"metricsFrom": [{"podSelector": {}}]}',
             **environment,
         }
 

@@ -13,7 +13,8 @@ from tests.operator import documents
 from tests.operator.observations import job
 
 from simplerl_api import yaml12
-from simplerl_operator.build import quantity, ray_cluster, run, secret
+from simplerl_operator.build import network_policy, quantity, ray_cluster, run, secret
+from simplerl_operator.build.network_policy import Reach
 from simplerl_operator.observe.job import Job
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -62,11 +63,19 @@ OWN = [
     {"name": "A", "value": "1"},
     {"name": "A", "value": "2"},
 ]
+OPERATOR_ONLY = Reach(operator_namespace="simplerl-system")
+OTHERS_TOO = Reach(
+    operator_namespace="simplerl-system",
+    dashboard_from=[{"ipBlock": {"cidr": "10.1.0.0/16"}}],
+    metrics_from=[{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}],
+)
 MANIFESTS: dict[str, tuple[Callable[[Job], dict[str, Any]], Job]] = {
     "ray-cluster-tiny": (ray_cluster.ray_cluster, job()),
     "ray-cluster-two-nodes-of-eight-gpus": (ray_cluster.ray_cluster, EIGHT_GPUS),
     "ray-cluster-from-a-hub": (ray_cluster.ray_cluster, FROM_A_HUB),
     "config-map-tiny": (run.config_map, job()),
+    "network-policy-tiny": (lambda tiny: network_policy.network_policy(tiny, OPERATOR_ONLY), job()),
+    "network-policy-with-others": (lambda tiny: network_policy.network_policy(tiny, OTHERS_TOO), job()),
     "secret-tiny": (lambda tiny: secret.secret(tiny, KEY), job()),
 }
 
@@ -179,6 +188,14 @@ def test_whatever_is_no_quantity_is_named(text: str) -> None:
         quantity.number(text)
     except ValueError as error:
         assert repr(text) in str(error)
+
+
+def test_nobody_but_the_job_and_the_operator_is_let_in_unless_told() -> None:
+    # anchors 28: any pod could submit to the dashboard
+    ingress = network_policy.network_policy(job(), OPERATOR_ONLY)["spec"]["ingress"]
+    assert all(rule["from"] for rule in ingress), "a rule without peers lets everybody in"
+    ports = [port["port"] for rule in ingress[1:] for port in rule["ports"]]
+    assert ports == [8265, 8400]
 
 
 def test_every_golden_file_has_its_manifest() -> None:

@@ -26,12 +26,18 @@ def test_settings_have_documented_defaults() -> None:
     assert settings.read({**IMAGE, "SIMPLERL_NAMESPACES": "a, b,"}).namespaces == ("a", "b")
 
 
+PEERS = {"metricsFrom": [{"podSelector": {}}]}
+NO_PEERS = "give a JSON object whose members dashboardFrom and metricsFrom are lists of peers"
 WRONG = {
     "SIMPLERL_TRAINER_IMAGE": ("", "SIMPLERL_TRAINER_IMAGE is not set: give the image of jobs that name none"),
     "SIMPLERL_WORKERS": ("none", "SIMPLERL_WORKERS is 'none': give a whole number from 1"),
     "SIMPLERL_HTTP_PORT": ("0", "SIMPLERL_HTTP_PORT is '0': give a whole number from 1"),
     "SIMPLERL_LOG_LEVEL": ("loud", "SIMPLERL_LOG_LEVEL is 'loud': give one of DEBUG, INFO, WARNING, ERROR"),
     "SIMPLERL_FIGURES_SECONDS": ("nan", "SIMPLERL_FIGURES_SECONDS is 'nan': give a number of seconds above 0"),
+    "SIMPLERL_NETWORK_POLICY": (
+        '{"metricsFrom": [{}]}',
+        f"""SIMPLERL_NETWORK_POLICY is '{{"metricsFrom": [{{}}]}}': {NO_PEERS}""",
+    ),
     "SIMPLERL_RESYNC_SECONDS": ("x", "SIMPLERL_RESYNC_SECONDS is 'x': give a number of seconds"),
 }
 
@@ -48,8 +54,9 @@ def test_every_setting_is_read_from_a_variable() -> None:
         "SIMPLERL_TRAINER_IMAGE": "t", "SIMPLERL_NAMESPACES": "a", "OPERATOR_NAMESPACE": "o", "SIMPLERL_HTTP_PORT": "9",
         "SIMPLERL_LOG_LEVEL": "debug", "SIMPLERL_WORKERS": "2", "SIMPLERL_HEAD_ADDRESS": "http://h",
         "SIMPLERL_FIGURES_SECONDS": "1", "SIMPLERL_RESYNC_SECONDS": "2",
+        "SIMPLERL_NETWORK_POLICY": '{"metricsFrom": [{"podSelector": {}}]}',
     }  # fmt: skip
-    assert settings.read(environment) == settings.Settings("t", ("a",), "o", 9, "DEBUG", 2, "http://h", 1.0, 2.0)
+    assert settings.read(environment) == settings.Settings("t", ("a",), "o", 9, "DEBUG", 2, "http://h", 1.0, 2.0, PEERS)
 
 
 def test_a_log_line_is_one_json_object_with_keys_for_what_varies() -> None:

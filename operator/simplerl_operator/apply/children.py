@@ -1,13 +1,15 @@
 """Makes and removes the children of a job."""
 
-from simplerl_operator.build import ray_cluster, run, secret
-from simplerl_operator.kinds import CONFIG_MAP, RAY_CLUSTER, SECRET, Kind
+from simplerl_operator.build import network_policy, ray_cluster, run, secret
+from simplerl_operator.build.network_policy import Reach
+from simplerl_operator.kinds import CONFIG_MAP, NETWORK_POLICY, RAY_CLUSTER, SECRET, Kind
 from simplerl_operator.kubernetes_api import Document, KubernetesApi, Refused
 from simplerl_operator.observe.job import Job
 
 
-async def create(api: KubernetesApi, job: Job, operator_key: bytes) -> None:
-    """The token's Secret, the run's ConfigMap and the RayCluster, in the order in which pods need them.
+async def create(api: KubernetesApi, job: Job, operator_key: bytes, reach: Reach | None) -> None:
+    """The token's Secret, the NetworkPolicy, the run's ConfigMap and the RayCluster, in the order in which pods need
+    them. `reach`: None makes no policy.
 
     What is there already from an earlier try is kept. Raises Refused.
     """
@@ -17,6 +19,9 @@ async def create(api: KubernetesApi, job: Job, operator_key: bytes) -> None:
         # it cannot be read back with the rights that the operator has; another token in it shows at the head's lock
         if not refusal.exists:
             raise
+    if reach is not None:
+        policy = network_policy.network_policy(job, reach)
+        await api.apply(NETWORK_POLICY, job.namespace, policy["metadata"]["name"], policy)
     await _create_own(api, CONFIG_MAP, job, run.config_map(job))
     await _create_own(api, RAY_CLUSTER, job, ray_cluster.ray_cluster(job))
 

@@ -19,6 +19,8 @@ from simplerl_operator.observe.job import Job
 
 USER = 1000
 DASHBOARD_PORT = 8265
+METRICS_PORT = 8080
+"""Ray's metrics, on every pod."""
 _AGENT_PORT = 52365
 """Ray's agent: its /api/healthz needs no token (Ray 2.53 and newer)."""
 _GRACE_SECONDS = 30
@@ -32,7 +34,7 @@ def head(job: Job) -> dict[str, Any]:
         ("gcs-server", 6379),
         ("dashboard", DASHBOARD_PORT),
         ("client", 10001),
-        ("metrics", 8080),
+        ("metrics", METRICS_PORT),
         (PORT_NAME, PORT),
     )
     container = _container(job, "ray-head", job.plan.head_resources, {}, credentials.variables(job.spec))
@@ -56,7 +58,7 @@ def worker(job: Job) -> dict[str, Any]:
     cluster = job.cluster
     gpus = {} if cluster.cpu_only else {cluster.gpu_resource: str(job.plan.gpus_per_node)}
     container = _container(job, "ray-worker", job.plan.worker_resources, gpus, credentials.hub_variables(job.spec))
-    container["ports"] = [{"name": "metrics", "containerPort": 8080}]
+    container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT}]
     return _template(job, pods.WORKER, cluster.workers, container)
 
 
