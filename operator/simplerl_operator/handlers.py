@@ -7,7 +7,7 @@ from typing import Any
 import kopf
 
 from simplerl_api import GROUP, PLURAL, names
-from simplerl_operator.kinds import RAY_CLUSTER
+from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER, Kind
 from simplerl_operator.kubernetes_api import Unavailable
 from simplerl_operator.observe import pods
 from simplerl_operator.operation import NotReady, Operation
@@ -38,16 +38,23 @@ def registry(settings: Settings) -> kopf.OperatorRegistry:
         while running:
             await running.pop().stop()
 
+    def hear(kind: Kind, type: str, body: kopf.Body) -> None:
+        metadata = body["metadata"]
+        running[0].watches.hear(kind.plural, metadata["uid"], metadata["resourceVersion"], gone=type == "DELETED")
+
     @kopf.on.event(GROUP, PLURAL, registry=handlers)
-    async def job(namespace: str | None, name: str, **_: Any) -> None:
+    async def job(type: str, body: kopf.Body, namespace: str | None, name: str, **_: Any) -> None:
+        hear(JOB, type, body)
         running[0].queue.add((namespace or "", name))
 
     @kopf.on.event(RAY_CLUSTER.group, RAY_CLUSTER.plural, labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
-    async def ray_cluster(namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+    async def ray_cluster(type: str, body: kopf.Body, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+        hear(RAY_CLUSTER, type, body)
         running[0].queue.add((namespace or "", labels[names.LABEL_JOB]))
 
     @kopf.on.event("", "v1", "pods", labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
     async def pod(type: str, body: kopf.Body, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
+        hear(POD, type, body)
         key = (namespace or "", labels[names.LABEL_JOB])
         running[0].evidence.note(key, pods.read(body), gone=type == "DELETED")
         running[0].queue.add(key)

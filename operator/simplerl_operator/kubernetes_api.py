@@ -1,13 +1,14 @@
 """The Kubernetes API: JSON documents in and out over one pool of connections, refusals told from troubles."""
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import aiohttp
 from kubernetes.aio import client, config
 
-from simplerl_operator.kinds import Kind
+from simplerl_operator.kinds import LEASE, Kind
 
 Document = dict[str, Any]
 
@@ -15,6 +16,12 @@ FIELD_MANAGER = "simplerl-operator"
 _TIMEOUT_SECONDS = 30.0
 _CONNECTIONS = 32
 _TRANSIENT = frozenset({401, 408, 425, 429})
+_LONGEST_PAUSE = 30.0
+"""Seconds; an API server that asks for more is asked again after so long."""
+_METHODS = {
+    "get": "GET", "list": "GET", "create": "POST", "patch": "PATCH", "update": "PUT", "delete": "DELETE"
+}  # fmt: skip
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Refused(Exception):
@@ -37,7 +44,15 @@ class Refused(Exception):
 
 
 class Unavailable(Exception):
-    """The API server did not answer, or not now: try again."""
+    """The API server did not answer, or not now: try again, after `pause` seconds at the earliest."""
+
+    def __init__(self, message: str, pause: float = 0.0) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+class NotOurs(Unavailable):
+    """Another operator has the Lease, or may have it by now: nothing may be written."""
 
 
 class KubernetesApi:
@@ -48,6 +63,22 @@ class KubernetesApi:
         configuration.retries = None  # the work queue retries, with a back-off per job
         self.server: str = configuration.host
         self._client = client.ApiClient(configuration)
+        self._resume = 0.0
+        self._may_write: Callable[[], bool] = lambda: True
+        self._count: Callable[[str, str, str], None] = lambda verb, resource, code: None
+
+    def guard(self, may_write: Callable[[], bool]) -> None:
+        """From here on every write but those of Leases asks first."""
+        self._may_write = may_write
+
+    def count(self, count: Callable[[str, str, str], None]) -> None:
+        """Has `count` called with verb, resource and code of every call."""
+        self._count = count
+
+    def assure_writer(self) -> None:
+        """Raises NotOurs where nothing may be written."""
+        if not self._may_write():
+            raise NotOurs("the Lease is not ours: nothing is written")
 
     @classmethod
     async def connect(cls) -> Self:
@@ -65,7 +96,7 @@ class KubernetesApi:
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         """The object, or None where there is none."""
         try:
-            return await self._request("GET", kind.path(namespace, name))
+            return await self._request("get", kind, kind.path(namespace, name))
         except Refused as refusal:
             if refusal.status == 404:
                 return None
@@ -76,26 +107,44 @@ class KubernetesApi:
     ) -> Sequence[Document]:
         """The objects that match both selectors."""
         query = [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v is not None]
-        items: list[Document] = (await self._request("GET", kind.path(namespace), query))["items"]
+        items: list[Document] = (await self._request("list", kind, kind.path(namespace), query))["items"]
         return items
+
+    async def versions(self, kind: Kind, namespace: str | None, labels: str | None = None) -> dict[str, str]:
+        """The resourceVersion of each object by uid; no more than their metadata is read."""
+        query = [] if labels is None else [("labelSelector", labels)]
+        found = await self._request("list", kind, kind.path(namespace), query, accept=_METADATA)
+        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found["items"]}
 
     async def create(self, kind: Kind, namespace: str, manifest: Document, *, rehearse: bool = False) -> Document:
         """Creates an object; fields that the API does not know are refused. `rehearse` stops before storing it."""
         query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")]
         if rehearse:
             query.append(("dryRun", "All"))
-        return await self._request("POST", kind.path(namespace), query, manifest)
+        elif kind is not LEASE:
+            self.assure_writer()
+        return await self._request("create", kind, kind.path(namespace), query, manifest)
+
+    async def replace(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
+        """Puts an object in the place of the one that was read; refused where it has changed since."""
+        if kind is not LEASE:
+            self.assure_writer()
+        query = [("fieldManager", FIELD_MANAGER)]
+        return await self._request("update", kind, kind.path(namespace, name), query, manifest)
 
     async def apply(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
         """Server-side apply of an object that is ours alone."""
         query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
-        return await self._request("PATCH", kind.path(namespace, name), query, manifest, "application/apply-patch+yaml")
+        self.assure_writer()
+        path = kind.path(namespace, name)
+        return await self._request("patch", kind, path, query, manifest, "application/apply-patch+yaml")
 
     async def apply_status(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
         """Server-side apply of a status: what an earlier apply held and this one leaves out is removed."""
         query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
+        self.assure_writer()
         path = kind.path(namespace, name, "status")
-        return await self._request("PATCH", path, query, manifest, "application/apply-patch+yaml")
+        return await self._request("patch", kind, path, query, manifest, "application/apply-patch+yaml")
 
     async def merge(self, kind: Kind, namespace: str, name: str, patch: Document, manager: str) -> Document:
         """A JSON merge patch; fields that the API does not know are refused."""
@@ -105,8 +154,9 @@ class KubernetesApi:
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
         """Deletes the object if it is still the one with this uid; its dependents follow in the background."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        self.assure_writer()
         try:
-            await self._request("DELETE", kind.path(namespace, name), body=options)
+            await self._request("delete", kind, kind.path(namespace, name), body=options)
         except Refused as refusal:
             if refusal.status != 404 and not refusal.conflict:
                 raise
@@ -114,7 +164,7 @@ class KubernetesApi:
     async def serves(self, kind: Kind) -> bool:
         """Whether the API server knows the kind."""
         try:
-            found = await self._request("GET", f"/apis/{kind.group}/{kind.version}" if kind.group else "/api/v1")
+            found = await self._request("get", None, f"/apis/{kind.group}/{kind.version}" if kind.group else "/api/v1")
         except Refused as refusal:
             if refusal.status == 404:
                 return False
@@ -123,13 +173,18 @@ class KubernetesApi:
 
     async def _request(
         self,
-        method: str,
+        verb: str,
+        kind: Kind | None,
         path: str,
         query: Sequence[tuple[str, str]] = (),
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Document:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        method, resource = _METHODS[verb], kind.plural if kind is not None else "discovery"
+        if (left := self._resume - time.monotonic()) > 0:
+            raise Unavailable(f"the API server has asked for a pause of {left:.1f} s more", left)
+        headers = {"Accept": accept, "Content-Type": content_type}
         try:
             request = await self._client.param_serialize(
                 method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
@@ -137,15 +192,24 @@ class KubernetesApi:
             response = await self._client.call_api(*request, _request_timeout=_TIMEOUT_SECONDS)
             text: bytes = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._count(verb, resource, "none")
             said = str(error) or type(error).__name__
             raise Unavailable(f"the API server {self.server} did not answer {method} {path}: {said}") from error
+        self._count(verb, resource, str(response.status))
         if 200 <= response.status < 300:
             document: Document = json.loads(text)
             return document
         reason, message = _explained(text)
         if response.status >= 500 or response.status in _TRANSIENT:
-            raise Unavailable(f"the API server answered {response.status} to {method} {path}: {message}")
+            pause = _pause(response.headers.get("Retry-After"))
+            self._resume = time.monotonic() + pause
+            raise Unavailable(f"the API server answered {response.status} to {method} {path}: {message}", pause)
         raise Refused(response.status, reason, message)
+
+
+def _pause(retry_after: str | None) -> float:
+    """Seconds that an answer asks to wait; Kubernetes gives whole seconds only."""
+    return min(float(retry_after), _LONGEST_PAUSE) if retry_after is not None and retry_after.isdigit() else 0.0
 
 
 def _explained(text: bytes) -> tuple[str, str]:

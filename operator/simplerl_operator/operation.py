@@ -1,17 +1,23 @@
 """The running operator: its parts, wired once, started and stopped together."""
 
 import asyncio
+import contextlib
 import logging
+import os
+import secrets
+import socket
 import time
 from typing import Self
 
 import aiohttp
 from aiohttp import web
 
+from simplerl_api import names
 from simplerl_operator import server
 from simplerl_operator.apply import operator_key
-from simplerl_operator.kinds import JOB, RAY_CLUSTER
+from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused, Unavailable
+from simplerl_operator.lease import Lease
 from simplerl_operator.metrics import Metrics
 from simplerl_operator.observe.evidence import Evidence
 from simplerl_operator.observe.job import Key
@@ -19,7 +25,14 @@ from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 from simplerl_operator.reconciler import Reconciler
 from simplerl_operator.settings import Settings
+from simplerl_operator.steady_clock import SteadyClock
+from simplerl_operator.watches import PATIENCE, Watches
 from simplerl_operator.work_queue import WorkQueue
+
+_WAITS_TOO_LONG = 300.0
+"""Seconds in the queue after which the operator is not well; a turn is given up after 180."""
+_LIST_AGAIN = 5.0
+"""Seconds after a list of jobs that failed."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,45 +44,64 @@ class NotReady(Exception):
 class Operation:
     """Everything that lives as long as the operator."""
 
-    def __init__(self, settings: Settings, api: KubernetesApi, session: aiohttp.ClientSession, key: bytes) -> None:
+    def __init__(self, settings: Settings, api: KubernetesApi, session: aiohttp.ClientSession) -> None:
         self.evidence = Evidence()
+        self.watches = Watches(min(PATIENCE, settings.resync_seconds))
         self._settings = settings
         self._api = api
         self._session = session
         self._metrics = Metrics()
-        self._progress = ProgressClient(session, self._wake, time.time)
-        reconcile = Reconciler(api, RayJobs(session), self._progress, self.evidence, self._metrics, settings, key)
+        clock = SteadyClock(time.time, time.monotonic)
+        self._progress = ProgressClient(session, self._wake, clock)
+        self._reconcile = Reconciler(
+            api, RayJobs(session), self._progress, self.evidence, self._metrics, settings, clock
+        )
+        identity = settings.identity or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._lease = Lease(api, settings.operator_namespace, settings.lease, identity)
         self.queue: WorkQueue[Key] = WorkQueue(
-            reconcile,
+            self._turn,
             workers=settings.workers,
             expected=(Unavailable, HeadSilent, Refused),
             failed=self._metrics.reconcile_errors.inc,
+            pause=lambda error: error.pause if isinstance(error, Unavailable) else 0.0,
         )
-        self._metrics.watch_queue(lambda: self.queue.depth)
+        self._list_now = asyncio.Event()
         self._resync: asyncio.Task[None] | None = None
         self._resynced = time.monotonic()
         self._server: web.AppRunner | None = None
+        api.guard(lambda: self._lease.held)
+        api.count(self._metrics.called)
+        gauge = self._metrics.gauge
+        gauge("simplerl_queue_depth", "Jobs that wait for a worker.", lambda: self.queue.depth)
+        gauge("simplerl_queue_oldest_seconds", "Seconds for which the first of them waits.", lambda: self.queue.oldest)
+        gauge("simplerl_lease_held", "1 while this operator is the one that writes.", lambda: self._lease.held)
+        gauge("simplerl_healthy", "1 while /healthz finds nothing wrong.", lambda: self._ill() is None)
 
     @classmethod
     async def start(cls, settings: Settings) -> Self:
-        """Connects and starts working. Raises NotReady."""
+        """Connects, waits for the Lease and starts working. Raises NotReady."""
         api = await KubernetesApi.connect()
-        try:
-            for kind, who in ((JOB, "the chart's CRD"), (RAY_CLUSTER, "KubeRay 1.6 or newer")):
-                if not await api.serves(kind):
-                    raise NotReady(f"the API server does not know {kind.plural}.{kind.group}: install {who}")
-            key = await operator_key.ensure(api, settings.operator_namespace)
-        except BaseException:
-            await api.close()
-            raise
         # long polls hold their connections: the number of running jobs is the bound
         session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-        operation = cls(settings, api, session, key)
-        operation._server = await server.start(settings.http_port, operation._metrics, operation._ill)
-        operation.queue.start()
-        operation._resync = asyncio.create_task(operation._resync_forever(), name="resync")
+        operation = cls(settings, api, session)
+        try:
+            await operation._begin()
+        except BaseException:
+            await operation.stop()
+            raise
         _log.info("started", extra={"server": api.server, "namespaces": ",".join(settings.namespaces) or "all"})
         return operation
+
+    async def _begin(self) -> None:
+        for kind, who in ((JOB, "the chart's CRD"), (RAY_CLUSTER, "KubeRay 1.6 or newer")):
+            if not await self._api.serves(kind):
+                raise NotReady(f"the API server does not know {kind.plural}.{kind.group}: install {who}")
+        self.queue.start()
+        self._server = await server.start(self._settings.http_port, self._metrics, self._ill, self._state)
+        self._lease.start(self._list_now.set)
+        await self._lease.wait()
+        self._reconcile.use_key(await operator_key.ensure(self._api, self._settings.operator_namespace))
+        self._resync = asyncio.create_task(self._resync_forever(), name="resync")
 
     async def stop(self) -> None:
         if self._resync is not None:
@@ -77,6 +109,7 @@ class Operation:
             await asyncio.gather(self._resync, return_exceptions=True)
         await self.queue.stop()
         await self._progress.close()
+        await self._lease.stop()
         if self._server is not None:
             await self._server.cleanup()
         await self._session.close()
@@ -85,22 +118,44 @@ class Operation:
     def _wake(self, key: Key) -> None:
         self.queue.add(key)
 
+    async def _turn(self, key: Key) -> float | None:
+        # without the Lease nothing may be done; with it, all jobs are looked at anew
+        return await self._reconcile(key) if self._lease.held else None
+
     async def _resync_forever(self) -> None:
         """Looks at every job now and then: a watch that went deaf (kopf#1276) delays a job, and does not lose it."""
+        pause = self._settings.resync_seconds
         while True:
-            await asyncio.sleep(self._settings.resync_seconds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._list_now.wait(), pause)
+            self._list_now.clear()
             self._resynced = time.monotonic()
+            pause = self._settings.resync_seconds
             try:
                 for namespace in self._settings.namespaces or (None,):
                     for document in await self._api.list(JOB, namespace):
                         self.queue.add((document["metadata"]["namespace"], document["metadata"]["name"]))
+                await self._hold_watches_against_lists()
             except (Unavailable, Refused) as error:
                 _log.warning("jobs could not be listed", extra={"why": str(error)})
+                pause = min(pause, _LIST_AGAIN)
+
+    async def _hold_watches_against_lists(self) -> None:
+        for kind, labels in ((JOB, None), (RAY_CLUSTER, names.LABEL_JOB), (POD, names.LABEL_JOB)):
+            listed: dict[str, str] = {}
+            for namespace in self._settings.namespaces or (None,):
+                listed |= await self._api.versions(kind, namespace, labels)
+            self.watches.compare(kind.plural, listed, time.monotonic())
 
     def _ill(self) -> str | None:
         if not self.queue.alive:
             return "a worker has ended"
+        if self.queue.oldest > _WAITS_TOO_LONG:
+            return f"a job has waited {self.queue.oldest:.0f} s for a worker"
         silent = time.monotonic() - self._resynced
-        if silent > 3 * self._settings.resync_seconds:
+        if self._resync is not None and silent > 3 * self._settings.resync_seconds:
             return f"jobs were last listed {silent:.0f} s ago"
-        return None
+        return self.watches.deaf(time.monotonic())
+
+    def _state(self) -> str:
+        return "ok" if self._lease.held else f"ok, while {self._lease.other or 'nobody'} holds the Lease"

@@ -1,7 +1,7 @@
 """observe, decide, build, apply: one turn for one job."""
 
 import logging
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from simplerl_api.status import Status
@@ -36,17 +36,24 @@ class Reconciler:
         evidence: Evidence,
         metrics: Metrics,
         settings: Settings,
-        operator_key: bytes,
+        clock: Callable[[], float],
     ) -> None:
+        """`clock`: seconds since 1970."""
         self._api = api
         self._ray_jobs = ray_jobs
         self._progress = progress
         self._evidence = evidence
         self._metrics = metrics
         self._settings = settings
-        self._operator_key = operator_key
+        self._clock = clock
+        self._operator_key = b""
         self._pace = status.Pace()
-        self._observer = Observer(api, ray_jobs, progress, evidence, operator_key, settings.head_address)
+        self._observer = Observer(api, ray_jobs, progress, evidence, b"", settings.head_address)
+
+    def use_key(self, operator_key: bytes) -> None:
+        """The operator's key; it is made only once the Lease is held."""
+        self._operator_key = operator_key
+        self._observer.use_key(operator_key)
 
     async def __call__(self, key: Key) -> float | None:
         """One turn. Seconds until the next, or None where an event will call for it."""
@@ -62,7 +69,7 @@ class Reconciler:
             return None
         job = jobs.read(document, self._settings.trainer_image, self._settings.job_defaults)
         seen = await self._observer.look(job)
-        now = time.time()
+        now = self._clock()
         decision = rules.decide(seen, now)
         written, wake = await self._write(seen, decision, now)
         if not written:
@@ -79,7 +86,7 @@ class Reconciler:
         if document is None:
             return None
         seen = await self._observer.look(jobs.read(document, self._settings.trainer_image, self._settings.job_defaults))
-        seen, now = replace(seen, refusal=refusal), time.time()
+        seen, now = replace(seen, refusal=refusal), self._clock()
         decision = rules.decide(seen, now)
         written, wake = await self._write(seen, decision, now)
         return _earliest(decision.wake, wake) if written else 0.05
@@ -115,6 +122,8 @@ class Reconciler:
 
     async def _act(self, seen: Observation, decision: Decision) -> None:
         job = seen.job
+        if decision.action is not Action.NOTHING:
+            self._api.assure_writer()  # Ray does not know of the Lease
         match decision.action:
             case Action.NOTHING:
                 return

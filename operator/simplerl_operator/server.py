@@ -7,12 +7,13 @@ from aiohttp import web
 from simplerl_operator.metrics import CONTENT_TYPE, Metrics
 
 
-async def start(port: int, metrics: Metrics, ill: Callable[[], str | None]) -> web.AppRunner:
-    """Serves until the runner is cleaned up; `ill` says what is wrong with the operator, or None."""
+async def start(port: int, metrics: Metrics, ill: Callable[[], str | None], state: Callable[[], str]) -> web.AppRunner:
+    """Serves until the runner is cleaned up; `ill` says what is wrong with the operator, or None, and `state` what it
+    does while nothing is."""
 
     async def health(request: web.Request) -> web.Response:
         wrong = ill()
-        return web.Response(text="ok\n") if wrong is None else web.Response(text=f"{wrong}\n", status=503)
+        return web.Response(text=f"{wrong or state()}\n", status=200 if wrong is None else 503)
 
     async def figures(request: web.Request) -> web.Response:
         return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -39,6 +39,11 @@ class Settings:
     """SIMPLERL_FIGURES_SECONDS: least time between two writes of one job's training figures."""
     resync_seconds: float = 300.0
     """SIMPLERL_RESYNC_SECONDS: every job is looked at again after so long, in case an event was lost."""
+    lease: str = "simplerl-operator"
+    """SIMPLERL_LEASE: name of the Lease in the operator's namespace by which one operator at a time writes."""
+    identity: str = ""
+    """SIMPLERL_IDENTITY: who holds the Lease, the pod's name in a cluster: a container that comes back in its pod goes
+    on at once. Empty: host, process and a random number."""
     network_policy: Mapping[str, Sequence[Mapping[str, object]]] | None = None
     """SIMPLERL_NETWORK_POLICY: a JSON object; with it, each job gets a NetworkPolicy. Its members `dashboardFrom` and
     `metricsFrom` are lists of NetworkPolicyPeers that are let in beside the job and the operator."""
@@ -66,6 +71,8 @@ _VARIABLES = {
     "head_address": "SIMPLERL_HEAD_ADDRESS",
     "figures_seconds": "SIMPLERL_FIGURES_SECONDS",
     "resync_seconds": "SIMPLERL_RESYNC_SECONDS",
+    "lease": "SIMPLERL_LEASE",
+    "identity": "SIMPLERL_IDENTITY",
     "network_policy": "SIMPLERL_NETWORK_POLICY",
 }
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

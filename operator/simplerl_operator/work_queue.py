@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Generic, TypeVar
 
@@ -27,15 +28,18 @@ class WorkQueue(Generic[K]):
         longest_backoff: float = 60.0,
         expected: tuple[type[Exception], ...] = (),
         failed: Callable[[], None] = lambda: None,
+        pause: Callable[[Exception], float] = lambda error: 0.0,
     ) -> None:
+        """`pause`: the seconds that an error asks to wait at least."""
         self._handle = handle
         self._workers = workers
         self._limit_seconds = limit_seconds
         self._first_backoff, self._longest_backoff = first_backoff, longest_backoff
         self._expected = expected
         self._failed = failed
+        self._pause = pause
         self._ready: asyncio.Queue[K] = asyncio.Queue()
-        self._queued: set[K] = set()
+        self._queued: dict[K, float] = {}  # when each came, by the monotonic clock; in the order of coming
         self._running: set[K] = set()
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -46,6 +50,11 @@ class WorkQueue(Generic[K]):
     def depth(self) -> int:
         """Keys that wait for a worker."""
         return len(self._queued)
+
+    @property
+    def oldest(self) -> float:
+        """Seconds for which the first of them has waited; 0 where none waits."""
+        return time.monotonic() - next(iter(self._queued.values())) if self._queued else 0.0
 
     @property
     def alive(self) -> bool:
@@ -74,7 +83,7 @@ class WorkQueue(Generic[K]):
         if key in self._running:
             self._again.add(key)
         elif key not in self._queued:
-            self._queued.add(key)
+            self._queued[key] = time.monotonic()
             self._ready.put_nowait(key)
 
     def add_all(self, keys: Collection[K]) -> None:
@@ -97,7 +106,7 @@ class WorkQueue(Generic[K]):
     async def _work(self) -> None:
         while True:
             key = await self._ready.get()
-            self._queued.discard(key)
+            self._queued.pop(key, None)
             self._running.add(key)
             try:
                 delay = await self._turn(key)
@@ -116,6 +125,7 @@ class WorkQueue(Generic[K]):
         except Exception as error:  # noqa: BLE001 - one job's fault must not end the worker; it is logged and counted
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             backoff = float(min(self._first_backoff * 2 ** min(failures - 1, 30), self._longest_backoff))
+            backoff = max(backoff, self._pause(error))
             self._failed()
             known = isinstance(error, self._expected)
             _log.error(

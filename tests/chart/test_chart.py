@@ -161,6 +161,8 @@ def test_values_reach_the_operator() -> None:
         "SIMPLERL_WORKERS": "3",
         "SIMPLERL_NAMESPACES": "a,b",
         "SIMPLERL_NETWORK_POLICY": '{"dashboardFrom":[],"metricsFrom":[{"podSelector":{}}]}',
+        "SIMPLERL_LEASE": "rl",
+        "SIMPLERL_IDENTITY": None,
         "OPERATOR_NAMESPACE": None,
     }
 
@@ -254,7 +256,13 @@ def test_the_rights_are_these_and_no_others() -> None:
         ("networking.k8s.io", "networkpolicies", "create"),
         ("networking.k8s.io", "networkpolicies", "patch"),
     }
-    assert rights(documents, "Role", "rl-key") == {("", "secrets", "get"), ("", "secrets", "create")}
+    assert rights(documents, "Role", "rl-key") == {
+        ("", "secrets", "get"),
+        ("", "secrets", "create"),
+        ("coordination.k8s.io", "leases", "get"),
+        ("coordination.k8s.io", "leases", "update"),
+        ("coordination.k8s.io", "leases", "create"),
+    }
 
 
 def test_it_is_installed_and_names_the_next_command(plane: ControlPlane, namespace: str) -> None:

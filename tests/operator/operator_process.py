@@ -49,6 +49,7 @@ class OperatorProcess:
             "SIMPLERL_HEAD_ADDRESS": head_address,
             "SIMPLERL_HTTP_PORT": str(self.port),
             "SIMPLERL_FIGURES_SECONDS": "0.2",
+            "SIMPLERL_IDENTITY": "operator-0",  # a pod's name stays when its container comes back
             "SIMPLERL_NETWORK_POLICY": '{"metricsFrom": [{"podSelector": {}}]}',
             **environment,
         }
@@ -62,12 +63,13 @@ class OperatorProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
+    def start(self, *, standby: bool = False) -> None:
+        """Until it works, or is `standby` while another holds the Lease."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "simplerl_operator"], env=self._environment, stdout=log, stderr=log
             )
-        eventually("the operator", self._healthy, 30)
+        eventually("the operator", lambda: self._says("ok, while" if standby else "ok\n"), 30)
 
     def stop(self) -> None:
         if self._process is None:
@@ -78,6 +80,10 @@ class OperatorProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(5)
+
+    def send(self, number: signal.Signals) -> None:
+        if self.running and self._process is not None:
+            self._process.send_signal(number)
 
     def kill(self) -> None:
         """Ends it in the middle of whatever it does."""
@@ -92,9 +98,9 @@ class OperatorProcess:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    def _healthy(self) -> bool:
+    def _says(self, beginning: str) -> bool:
         assert self.running, f"the operator ended: {self.log.read_text()[-3000:]}"
         try:
-            return self.get("/healthz")[0] == 200
+            return self.get("/healthz")[1].startswith(beginning)
         except OSError:
             return False

@@ -269,9 +269,21 @@ def test_health_and_metrics_are_served(
     life.training()
     assert operator.get("/healthz") == (200, "ok\n")
     text = operator.get("/metrics")[1]
-    assert 'simplerl_jobs{phase="Training"}' in text
-    for series in ("simplerl_reconcile_seconds_count", "simplerl_reconcile_errors_total", "simplerl_queue_depth"):
+    assert f'simplerl_jobs{{namespace="{namespace}",phase="Training"}} 1.0' in text
+    assert 'simplerl_api_requests_total{code="201",resource="rayclusters",verb="create"}' in text
+    for series in (
+        "simplerl_reconcile_seconds_count",
+        "simplerl_reconcile_errors_total",
+        "simplerl_queue_depth",
+        "simplerl_queue_oldest_seconds",
+        "simplerl_lease_held 1.0",
+        "simplerl_healthy 1.0",
+        "simplerl_status_writes_total",
+    ):
         assert series in text
+    plane.request("DELETE", life.path)
+    gone = f'simplerl_jobs{{namespace="{namespace}"'
+    eventually("the series to go with the job", lambda: gone not in operator.get("/metrics")[1])
 
 
 def test_no_finalizer_and_no_annotation_is_left_on_the_job(

@@ -54,9 +54,12 @@ def test_every_setting_is_read_from_a_variable() -> None:
         "SIMPLERL_TRAINER_IMAGE": "t", "SIMPLERL_NAMESPACES": "a", "OPERATOR_NAMESPACE": "o", "SIMPLERL_HTTP_PORT": "9",
         "SIMPLERL_LOG_LEVEL": "debug", "SIMPLERL_WORKERS": "2", "SIMPLERL_HEAD_ADDRESS": "http://h",
         "SIMPLERL_FIGURES_SECONDS": "1", "SIMPLERL_RESYNC_SECONDS": "2",
+        "SIMPLERL_LEASE": "l", "SIMPLERL_IDENTITY": "i",
         "SIMPLERL_NETWORK_POLICY": '{"metricsFrom": [{"podSelector": {}}]}',
     }  # fmt: skip
-    assert settings.read(environment) == settings.Settings("t", ("a",), "o", 9, "DEBUG", 2, "http://h", 1.0, 2.0, PEERS)
+    assert settings.read(environment) == settings.Settings(
+        "t", ("a",), "o", 9, "DEBUG", 2, "http://h", 1.0, 2.0, "l", "i", PEERS
+    )
 
 
 def test_a_log_line_is_one_json_object_with_keys_for_what_varies() -> None:

@@ -144,6 +144,38 @@ async def test_a_turn_that_takes_too_long_is_given_up() -> None:
     assert turns == 2
 
 
+async def test_an_error_that_asks_for_a_pause_gets_it() -> None:
+    times: list[float] = []
+
+    async def handle(key: str) -> None:
+        times.append(asyncio.get_running_loop().time())
+        raise ValueError("in a while")
+
+    queue = WorkQueue(handle, workers=1, first_backoff=0.01, expected=(ValueError,), pause=lambda error: 0.3)
+    queue.start()
+    queue.add("a")
+    await settled(queue, 0.7)
+    assert len(times) == 3
+    assert min(b - a for a, b in itertools.pairwise(times)) >= 0.29
+
+
+async def test_the_age_of_the_oldest_is_known() -> None:
+    async def handle(key: str) -> None:
+        await asyncio.sleep(60)
+
+    queue = WorkQueue(handle, workers=1)
+    assert queue.oldest == 0
+    queue.start()
+    queue.add("busy")
+    await asyncio.sleep(0.05)
+    assert queue.oldest == 0, "what is being handled does not wait"
+    queue.add("a")
+    await asyncio.sleep(0.1)
+    queue.add("b")
+    assert 0.1 <= queue.oldest < 5
+    await settled(queue, 0)
+
+
 async def test_a_worker_outlives_the_faults_of_a_job() -> None:
     handled: list[str] = []
 

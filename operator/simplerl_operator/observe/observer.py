@@ -44,6 +44,9 @@ class Observer:
         self._operator_key = operator_key
         self._stand_in = stand_in
 
+    def use_key(self, operator_key: bytes) -> None:
+        self._operator_key = operator_key
+
     async def look(self, job: Job) -> Observation:
         """Everything that the decision about this job may rest on."""
         if job.deleting or job.finished:

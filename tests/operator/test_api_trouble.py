@@ -1,0 +1,202 @@
+"""An API server in trouble, and operators that must not write: nothing is lost, nothing is asked in a hot loop."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.operator import documents
+from tests.operator.control_plane import OPERATOR_TOKEN, ControlPlane, eventually
+from tests.operator.heads import Heads
+from tests.operator.life import Life
+from tests.operator.operator_process import OperatorProcess
+from tests.operator.proxy import Proxy
+
+
+@pytest.fixture
+def proxy(plane: ControlPlane) -> Iterator[Proxy]:
+    server = Proxy(plane)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def alone(operator: OperatorProcess) -> Iterator[None]:
+    """No other operator runs."""
+    operator.stop()
+    yield
+    operator.start()
+
+
+def behind(proxy: Proxy, plane: ControlPlane, heads: Heads, folder: Path, **environment: str) -> OperatorProcess:
+    """An operator that reaches the API server through a proxy."""
+    folder.mkdir()
+    environment["KUBECONFIG"] = str(proxy.kubeconfig(folder, OPERATOR_TOKEN))
+    return OperatorProcess(plane, folder, f"http://127.0.0.1:{heads.port}/{{namespace}}/{{cluster}}", **environment)
+
+
+@pytest.fixture
+def troubled(plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, tmp_path: Path) -> Iterator[OperatorProcess]:
+    process = behind(proxy, plane, heads, tmp_path / "troubled")
+    try:
+        process.start()
+        yield process
+    finally:
+        process.stop()
+
+
+@pytest.mark.parametrize("seconds", [20, pytest.param(120, marks=pytest.mark.long)])
+def test_while_the_api_server_is_down_little_is_asked_and_nothing_is_lost(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str, seconds: int
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.training()
+    proxy.down = True
+    proxy.cut()
+    began = time.monotonic()
+    life.head.say(step=7, metrics={"reward": 0.7})
+    other = Life(plane, heads, namespace, "other")
+    time.sleep(seconds)
+    asked = len(proxy.since(began))
+    assert troubled.get("/healthz")[0] == 200, "a restart would not help"
+    assert 1 <= asked <= 3 * seconds, f"{asked} requests in {seconds} s"
+    cluster.delete_pod(f"{cluster.name}-workers-worker-1")
+    proxy.down = False
+    status = life.reaches("Failed", "WorkerLost", seconds=60)
+    assert status["training"]["step"] == 7
+    other.training()
+    assert len(life.head.submissions) == len(other.head.submissions) == 1
+
+
+def test_an_api_server_that_asks_for_a_pause_gets_it(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    life.training()
+    proxy.retry_after = 3
+    time.sleep(0.5)  # what is on its way
+    began = time.monotonic()
+    others = [Life(plane, heads, namespace, f"other-{i}") for i in range(5)]
+    time.sleep(9.0)
+    times = [asked.at for asked in proxy.since(began) if not asked.by_kopf]
+    proxy.retry_after = None
+    assert 1 <= len(times) <= 6, f"{len(times)} requests in 9 s of a server that asks for pauses of 3 s"
+    for other in others:
+        other.reaches("Provisioning", "WaitingForPods", seconds=30)
+    assert life.reaches("Training", seconds=5)
+
+
+def test_with_a_slow_api_server_a_job_goes_its_way_once(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
+) -> None:
+    proxy.delay = 0.7
+    life = Life(plane, heads, namespace)
+    cluster = life.cluster()
+    life.head.progress = documents.progress(life.cluster_name)
+    cluster.all_ready()
+    life.reaches("Starting", "DriverStarting", seconds=60)
+    life.head.say(state="Training")
+    life.reaches("Training", "Training", seconds=30)
+    assert len(life.head.submissions) == 1
+    creations = [a for a in proxy.writes() if a.method == "POST" and a.path.split("?")[0].endswith("/rayclusters")]
+    assert len(creations) == 1
+
+
+def test_watches_that_are_too_old_are_begun_anew_and_miss_nothing(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    cluster = life.training()
+    proxy.gone = True
+    proxy.cut()
+    began = time.monotonic()
+    other = Life(plane, heads, namespace, "other")
+    cluster.delete_pod(f"{cluster.name}-head")
+    time.sleep(5)
+    asked = len(proxy.since(began))
+    proxy.gone = False
+    assert asked <= 120, f"{asked} requests in 5 s"
+    life.reaches("Failed", "HeadLost", seconds=30)
+    other.reaches("Provisioning", "WaitingForPods", seconds=30)
+
+
+def test_a_job_that_others_keep_changing_is_written_right_in_the_end(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
+) -> None:
+    life = Life(plane, heads, namespace)
+    life.training()
+    began = time.monotonic()
+    for i in range(40):
+        life.head.say(step=i + 1)
+        plane.merge(life.path, {"metadata": {"annotations": {"example.com/touched": str(i)}}})
+    eventually("step 40", lambda: life.status["training"]["step"] == 40)
+    asked = len(proxy.since(began))
+    assert asked <= 400, f"{asked} requests for 40 changes"
+
+
+def test_a_watch_that_tells_nothing_is_noticed(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, namespace: str, tmp_path: Path
+) -> None:
+    process = behind(proxy, plane, heads, tmp_path / "deaf", SIMPLERL_RESYNC_SECONDS="3")
+    try:
+        process.start()
+        life = Life(plane, heads, namespace)
+        life.cluster()
+        time.sleep(4)
+        assert process.get("/healthz") == (200, "ok\n")
+        proxy.deaf = True
+        other = Life(plane, heads, namespace, "unheard")
+        eventually("the health to tell", lambda: process.get("/healthz")[0] == 503, 30)
+        assert "is deaf: a list showed" in process.get("/healthz")[1]
+        other.reaches("Provisioning", seconds=20)  # by the list, in the meantime
+        proxy.deaf = False
+        proxy.cut()
+        eventually("the health to be well again", lambda: process.get("/healthz")[0] == 200, 30)
+    finally:
+        process.stop()
+
+
+def test_of_two_operators_one_writes_and_the_other_takes_over(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, namespace: str, tmp_path: Path
+) -> None:
+    second_proxy = Proxy(plane)
+    second_proxy.start()
+    first = behind(proxy, plane, heads, tmp_path / "first", SIMPLERL_IDENTITY="first")
+    second = behind(second_proxy, plane, heads, tmp_path / "second", SIMPLERL_IDENTITY="second")
+    try:
+        first.start()
+        second.start(standby=True)
+        assert second.get("/healthz") == (200, "ok, while first holds the Lease\n")
+        life = Life(plane, heads, namespace)
+        life.training()
+        assert proxy.writes()
+        assert second_proxy.writes() == []
+
+        # the first falls asleep in the middle of its work, as a node does that is cut off
+        first.send(signal.SIGSTOP)
+        stopped = time.monotonic()
+        life.head.say(step=5)
+        eventually("step 5", lambda: life.status["training"]["step"] == 5, 40)
+        assert time.monotonic() - stopped > 10, "the Lease of one that does not answer is not taken at once"
+        first.send(signal.SIGCONT)
+        awake = time.monotonic()
+        life.head.say(step=6)
+        eventually("step 6", lambda: life.status["training"]["step"] == 6)
+        time.sleep(3)
+        assert proxy.writes(awake) == [], "what was asleep must not write"
+        assert first.get("/healthz") == (200, "ok, while second holds the Lease\n")
+
+        # one that is told to end gives the Lease back
+        second.stop()
+        ended = time.monotonic()
+        life.head.say(step=7)
+        eventually("step 7", lambda: life.status["training"]["step"] == 7, 20)
+        assert time.monotonic() - ended < 10
+        assert len(life.head.submissions) == 1
+    finally:
+        first.send(signal.SIGCONT)
+        first.stop()
+        second.stop()
+        second_proxy.stop()
