@@ -8,6 +8,7 @@ import aiohttp
 
 from simplerl_api.progress import Progress
 from simplerl_operator.observe.job import Key
+from simplerl_operator.redaction import redact
 
 _WAIT_SECONDS = 30
 _TIMEOUT = aiohttp.ClientTimeout(total=_WAIT_SECONDS + 15, connect=5)
@@ -96,7 +97,7 @@ class ProgressClient:
             timeout=_TIMEOUT,
             allow_redirects=False,
         ) as response:
-            text = await response.text()
+            text = redact(await response.text(), token)
             if response.status != 200:
                 raise ValueError(f"status {response.status}: {' '.join(text.split())[:200]}")
         document = Progress.model_validate_json(text)

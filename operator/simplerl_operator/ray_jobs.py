@@ -9,6 +9,7 @@ import aiohttp
 from simplerl_api.progress import LOG_LINES, Progress
 from simplerl_api.run import ENTRYPOINT
 from simplerl_operator.observe.observation import Lock, RayJob, RayJobState
+from simplerl_operator.redaction import redact
 
 _TIMEOUT = aiohttp.ClientTimeout(total=15, connect=5)
 _MAX_BYTES = 64 * 2**20
@@ -106,7 +107,7 @@ class RayJobs:
                     content += chunk
                     if len(content) > _MAX_BYTES:
                         raise HeadSilent(f"{url} answers with more than {_MAX_BYTES} bytes")
-                return response.status, content.decode(errors="replace")
+                return response.status, redact(content.decode(errors="replace"), token)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise HeadSilent(f"{url} does not answer: {str(error) or 'timed out'}") from error
 
