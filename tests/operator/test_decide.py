@@ -212,8 +212,32 @@ ROWS = [
         ),
         phase="Provisioning",
         reason="PodCreationFailed",
-        message="quota",
+        message="0 of 4 pods are made: quota",
         wake=10.0,
+    ),
+    Row(
+        "a claim without a volume comes before the scheduler's words about it",
+        seen(
+            started(),
+            pods=all_pods(phase="Pending", ready=False, scheduled=False, unscheduled="unbound PersistentVolumeClaims"),
+            pending_claim="PersistentVolumeClaim ckpt has no volume yet",
+        ),
+        phase="Provisioning",
+        reason="VolumePending",
+        message="PersistentVolumeClaim ckpt has no volume yet",
+        wake=10.0,
+    ),
+    Row(
+        "a container killed for memory is told with its limit",
+        seen(
+            started(),
+            pods=(pod("head", phase="Failed", terminations=OOM, memory={"ray-head": "4Gi"}), *all_pods()[1:]),
+        ),
+        phase="Failed",
+        reason="HeadLost",
+        message=(
+            f"head pod {CLUSTER}-head ended: container ray-head OOMKilled (exit code 137) at its memory limit of 4Gi"
+        ),
     ),
     Row(
         "the back-off of an image pull keeps the words of its error",

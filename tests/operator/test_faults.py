@@ -185,7 +185,38 @@ def test_pods_that_quota_forbids_are_told_in_the_api_servers_words(parts: Parts)
     failure = condition("ReplicaFailure", "True", "FailedCreateWorkerPod", "exceeded quota: team-a")
     life.plane.merge(cluster.path + "/status", {"status": {"conditions": [failure]}})
     life.reaches("Provisioning", "PodCreationFailed")
-    assert life.condition("Ready")["message"] == "exceeded quota: team-a"
+    assert life.condition("Ready")["message"] == "0 of 4 pods are made: exceeded quota: team-a"
+
+
+def test_a_claim_without_a_volume_is_named_with_what_keeps_it(parts: Parts) -> None:
+    plane, _, namespace = parts
+    claim(plane, namespace, "ckpt", "ReadWriteMany")
+    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/ckpt"
+    plane.merge(path + "/status", {"status": {"phase": "Pending"}})
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": "x-", "namespace": namespace},
+        "involvedObject": {"kind": "PersistentVolumeClaim", "name": "ckpt", "namespace": namespace,
+                           "uid": plane.find(path)["metadata"]["uid"]},
+        "type": "Warning",
+        "reason": "ProvisioningFailed",
+        "message": 'storageclass.storage.k8s.io "fast" not found',
+        "lastTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }  # fmt: skip
+    plane.request("POST", f"/api/v1/namespaces/{namespace}/events", event)
+    life = Life(*parts, checkpoint={"claimName": "ckpt"})
+    cluster = life.cluster()
+    pods = cluster.make_pods()
+    said = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    cluster.unschedulable(pods[0], said)
+    life.reaches("Provisioning", "VolumePending", seconds=15)
+    assert life.condition("Ready")["message"] == (
+        'PersistentVolumeClaim ckpt has no volume yet: ckpt: storageclass.storage.k8s.io "fast" not found'
+    )
+    plane.merge(path + "/status", {"status": {"phase": "Bound"}})
+    life.reaches("Provisioning", "Unschedulable", seconds=15)
+    assert life.condition("Ready")["message"] == f"0 of 4 pods are placed; head pod {pods[0]}: {said}"
 
 
 def test_a_cluster_that_kuberay_rejects_surfaces_by_its_event(parts: Parts) -> None:
@@ -314,7 +345,7 @@ LOSSES: list[tuple[str, Callable[[Any], None], str, str, list[dict[str, Any]]]] 
         "a head that is killed for memory",
         head_ends,
         "HeadLost",
-        "head pod {c}-head ended: container ray-head OOMKilled (exit code 137)",
+        "head pod {c}-head ended: container ray-head OOMKilled (exit code 137) at its memory limit of 4Gi",
         [{"pod": "{c}-head", "container": "ray-head", "exitCode": 137, "reason": "OOMKilled"}],
     ),
     ("a head that is deleted", head_goes, "HeadLost", "head pod {c}-head was deleted", []),
@@ -322,7 +353,8 @@ LOSSES: list[tuple[str, Callable[[Any], None], str, str, list[dict[str, Any]]]] 
         "a worker that is killed for memory and then removed",
         worker_ends_and_goes,
         "WorkerLost",
-        "worker pod {c}-workers-worker-1 ended: container ray-worker OOMKilled (exit code 137)",
+        "worker pod {c}-workers-worker-1 ended: "
+        "container ray-worker OOMKilled (exit code 137) at its memory limit of 4Gi",
         [{"pod": "{c}-workers-worker-1", "container": "ray-worker", "exitCode": 137, "reason": "OOMKilled"}],
     ),
     ("a worker that is deleted", worker_goes, "WorkerLost", "worker pod {c}-workers-worker-1 was deleted", []),

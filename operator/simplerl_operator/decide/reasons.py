@@ -42,6 +42,8 @@ class Reason(StrEnum):
     """An image cannot be pulled."""
     CONTAINER_CONFIG_ERROR = "ContainerConfigError"
     """A container cannot be made as the pod describes it."""
+    VOLUME_PENDING = "VolumePending"
+    """A PersistentVolumeClaim that the pods mount has no volume yet; the message holds its newest warning."""
     POD_CREATION_FAILED = "PodCreationFailed"
     """KubeRay cannot make a pod; the message is the API server's (quota, LimitRange, PodSecurity, webhooks)."""
     PODS_NOT_STARTING = "PodsNotStarting"

@@ -11,10 +11,13 @@ _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 def of(seen: Observation) -> tuple[Reason, str] | None:
     """The first trouble of the pods, the head's before the workers'; None where they are just not ready yet."""
     if seen.cluster is not None and seen.cluster.replica_failure is not None:
-        return Reason.POD_CREATION_FAILED, seen.cluster.replica_failure
+        made = f"{len(seen.pods)} of {seen.wanted_pods} pods are made"
+        return Reason.POD_CREATION_FAILED, f"{made}: {seen.cluster.replica_failure}"
     for pod in seen.pods:
         if (found := _image(pod, seen)) or (found := _container(pod)):
             return found
+    if seen.pending_claim:
+        return Reason.VOLUME_PENDING, seen.pending_claim
     if found := _unscheduled(seen):
         return found
     if seen.warning:

@@ -1,6 +1,7 @@
 """Looks for what a spec refers to, before anything is made of it."""
 
 from simplerl_api import credentials, reward_code
+from simplerl_api.spec.job import Spec
 from simplerl_api.spec.reference import ConfigMapKeyRef
 from simplerl_operator.build import ray_cluster
 from simplerl_operator.kinds import CLAIM, CONFIG_MAP, RAY_CLUSTER, SECRET
@@ -11,14 +12,22 @@ from simplerl_operator.observe.observation import Inputs
 _SHARED = "ReadWriteMany"
 
 
+def claims(spec: Spec) -> list[str]:
+    """The PersistentVolumeClaims that the pods mount."""
+    return list(filter(None, [*_written(spec).values(), *(v.claim_name for v in spec.cluster.volumes)]))
+
+
+def _written(spec: Spec) -> dict[str, str | None]:
+    """Claims into which every pod writes, by their fields."""
+    return {"checkpoint.claimName": spec.checkpoint.claim_name, "model.cacheClaimName": spec.model.cache_claim_name}
+
+
 async def look(api: KubernetesApi, job: Job) -> Inputs:
     """The first thing that is missing, if any; else the API server's answer to a rehearsal of the RayCluster."""
     assert job.spec is not None
     assert job.plan is not None
-    volumes, checkpoint = job.spec.cluster.volumes, job.spec.checkpoint.claim_name
-    # every pod writes into them
-    written = {"checkpoint.claimName": checkpoint, "model.cacheClaimName": job.spec.model.cache_claim_name}
-    for name in filter(None, [*written.values(), *(v.claim_name for v in volumes)]):
+    volumes, written = job.spec.cluster.volumes, _written(job.spec)
+    for name in claims(job.spec):
         claim = await api.get(CLAIM, job.namespace, name)
         if claim is None:
             return Inputs(missing_claim=name)

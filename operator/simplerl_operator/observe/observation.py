@@ -95,6 +95,8 @@ class Observation:
     """When the driver's /progress fell silent, in seconds since 1970; None while it answers or was not asked yet."""
     warning: str = ""
     """Newest warning Event of what stands still."""
+    pending_claim: str = ""
+    """The sentence about a claim without a volume, where pods wait for it."""
     refusal: str = ""
     """What the API server or Ray said to the action just tried."""
 

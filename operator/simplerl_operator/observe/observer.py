@@ -7,7 +7,7 @@ from dataclasses import replace
 from simplerl_api import names
 from simplerl_operator import clock, head_address
 from simplerl_operator.build import scheduling, secret
-from simplerl_operator.kinds import EVENT, POD, RAY_CLUSTER, WORKLOAD
+from simplerl_operator.kinds import CLAIM, EVENT, POD, RAY_CLUSTER, WORKLOAD
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
 from simplerl_operator.observe import inputs, pods, ray_cluster, workload
 from simplerl_operator.observe.evidence import Evidence
@@ -19,6 +19,8 @@ from simplerl_operator.observe.workload import Workload
 from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 
+_CLAIM = "PersistentVolumeClaim"
+"""In the scheduler's message where a claim keeps a pod from being placed."""
 _STANDS_STILL = 8.0
 """Seconds after which something that does not come up is asked for its warnings."""
 _EVENT_SECONDS = 1.0
@@ -118,6 +120,8 @@ class Observer:
         now = time.time()
         if seen.cluster is not None and scheduling.QUEUE in seen.job.labels and not seen.job.status.admitted_time:
             seen = replace(seen, workload=await self._workload(seen))
+        if any(_CLAIM in pod.unscheduled for pod in seen.pods):
+            seen = replace(seen, pending_claim=await self._pending_claim(seen.job))
         still: str | None = None
         if seen.cluster is not None and not seen.pods and now - clock.seconds(seen.cluster.created) > _STANDS_STILL:
             still = seen.cluster.uid
@@ -130,6 +134,18 @@ class Observer:
             return seen
         warning = await self._warning(seen.job.namespace, still)
         return replace(seen, warning=warning)
+
+    async def _pending_claim(self, job: Job) -> str:
+        """What keeps a claim of the job from getting a volume; the scheduler names neither the claim nor the cause."""
+        assert job.spec is not None
+        for name in inputs.claims(job.spec):
+            claim = await self._api.get(CLAIM, job.namespace, name)
+            if claim is not None and claim.get("status", {}).get("phase") == "Pending":
+                why = await self._warning(job.namespace, claim["metadata"]["uid"])
+                wanted = claim["spec"].get("storageClassName")
+                of = f" of storage class {wanted}" if wanted else ""
+                return f"PersistentVolumeClaim {name}{of} has no volume yet" + (f": {why}" if why else "")
+        return ""
 
     async def _warning(self, namespace: str, uid: str) -> str:
         # what the scheduler says stands in the pod's conditions, and its Events outlive their cause

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simplerl_api import names
@@ -49,6 +49,8 @@ class Pod:
     waiting: tuple[Waiting, ...] = ()
     terminations: tuple[Termination, ...] = ()
     """Containers that ended other than well."""
+    memory: Mapping[str, str] = field(default_factory=dict)
+    """Memory limits by container, as far as there are any."""
     auth_mode: str = ""
     """RAY_AUTH_MODE of the Ray container."""
 
@@ -61,10 +63,15 @@ class Pod:
     def story(self) -> str:
         """How it ended, in a few words."""
         if self.terminations:
-            return ", ".join(f"container {t.container} {_ending(t)}" for t in self.terminations)
+            return ", ".join(f"container {t.container} {_ending(t)}{self._limit(t)}" for t in self.terminations)
         if self.reason or self.message:
             return ": ".join(part for part in (self.reason, self.message) if part)
         return f"phase {self.phase}" if self.ended else "it was deleted"
+
+    def _limit(self, termination: Termination) -> str:
+        if termination.reason != "OOMKilled" or termination.container not in self.memory:
+            return ""
+        return f" at its memory limit of {self.memory[termination.container]}"
 
 
 def read(document: Mapping[str, Any]) -> Pod:
@@ -102,6 +109,11 @@ def read(document: Mapping[str, Any]) -> Pod:
             if (t := (s.get("state") or {}).get("terminated") or (s.get("lastState") or {}).get("terminated"))
             and t["exitCode"] != 0
         ),
+        memory={
+            container["name"]: limit
+            for container in (*(spec.get("initContainers") or []), *spec["containers"])
+            if (limit := ((container.get("resources") or {}).get("limits") or {}).get("memory"))
+        },
         auth_mode=_auth_mode(spec),
     )
 
