@@ -14,11 +14,15 @@ from typing import Any
 
 ADMIN_TOKEN, OPERATOR_TOKEN = "admin-of-the-tests", "operator-of-the-tests"
 OPERATOR_USER = "system:serviceaccount:simplerl-system:simplerl-operator"
+LIMITED_TOKEN = "operator-of-one-namespace"
+LIMITED_USER = "system:serviceaccount:limited-system:simplerl-operator"
+_WRITES = ("create", "update", "patch", "delete", "deletecollection")
 _AUDIT_POLICY = """
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- {level: Metadata, userGroups: [operators]}
 - {level: Metadata, verbs: [create, update, patch, delete, deletecollection]}
 - {level: None}
 """
@@ -76,7 +80,8 @@ class ControlPlane:
         )  # fmt: skip
         (at / "audit.yaml").write_text(_AUDIT_POLICY)
         (at / "tokens.csv").write_text(
-            f'{ADMIN_TOKEN},admin,1,"system:masters"\n{OPERATOR_TOKEN},{OPERATOR_USER},2,"system:serviceaccounts"\n'
+            f'{ADMIN_TOKEN},admin,1,"system:masters"\n{OPERATOR_TOKEN},{OPERATOR_USER},2,"system:serviceaccounts,operators"\n'
+            f'{LIMITED_TOKEN},{LIMITED_USER},3,"system:serviceaccounts,operators"\n'
         )
         etcd, apiserver = self._programs
         self._spawn("etcd", [
@@ -163,11 +168,20 @@ class ControlPlane:
 
     def writes(self, user: str, namespace: str, since: int) -> list[dict[str, Any]]:
         """Writes of a user in a namespace by the audit log, from a line on."""
-        entries = map(json.loads, (self.folder / "audit.log").read_text().splitlines()[since:])
-        return [e for e in entries if e["user"]["username"] == user and e["objectRef"].get("namespace") == namespace]
+        entries = self.asked(user, since)
+        return [e for e in entries if e["verb"] in _WRITES and e["objectRef"].get("namespace") == namespace]
+
+    def asked(self, user: str, since: int = 0) -> list[dict[str, Any]]:
+        """What a user asked of objects, by the audit log, from a line on."""
+        entries = map(json.loads, self._audit()[since:])
+        return [e for e in entries if e["user"]["username"] == user and "objectRef" in e]
 
     def audit_length(self) -> int:
-        return len((self.folder / "audit.log").read_text().splitlines())
+        return len(self._audit())
+
+    def _audit(self) -> list[str]:
+        """Whole lines only: the newest may be in the middle of being written."""
+        return (self.folder / "audit.log").read_text().rpartition("\n")[0].splitlines()
 
     def _ready(self) -> bool:
         for process in self._running:

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import re
 import time
+from pathlib import Path
 
 from tests.operator import documents
 from tests.operator.control_plane import OPERATOR_USER, ControlPlane, eventually
@@ -12,6 +14,8 @@ from tests.operator.operator_process import OperatorProcess
 
 from simplerl_api.progress import Progress
 from simplerl_api.run import ENTRYPOINT, Run
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_job_is_accepted_provisioned_submitted_trained_and_its_cluster_removed(
@@ -281,6 +285,9 @@ def test_health_and_metrics_are_served(
         "simplerl_status_writes_total",
     ):
         assert series in text
+    told = {name for name in re.findall(r"^# TYPE (simplerl_\w+) ", text, re.MULTILINE) if "_created" not in name}
+    page = (ROOT / "docs/monitoring.md").read_text()
+    assert told == set(re.findall(r"^\| `(simplerl_\w+)", page, re.MULTILINE)), "docs/monitoring.md lists them all"
     plane.request("DELETE", life.path)
     gone = f'simplerl_jobs{{namespace="{namespace}"'
     eventually("the series to go with the job", lambda: gone not in operator.get("/metrics")[1])

@@ -11,6 +11,7 @@ from aiohttp import web
 from tests.operator import documents
 from tests.operator.observations import CLUSTER, OOM_POD, UID, job, pod
 
+from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.progress import Progress, RunState
 from simplerl_operator import head_address, logs, settings
 from simplerl_operator.observe.evidence import Evidence
@@ -54,12 +55,14 @@ def test_every_setting_is_read_from_a_variable() -> None:
         "SIMPLERL_TRAINER_IMAGE": "t", "SIMPLERL_NAMESPACES": "a", "OPERATOR_NAMESPACE": "o", "SIMPLERL_HTTP_PORT": "9",
         "SIMPLERL_LOG_LEVEL": "debug", "SIMPLERL_WORKERS": "2", "SIMPLERL_HEAD_ADDRESS": "http://h",
         "SIMPLERL_FIGURES_SECONDS": "1", "SIMPLERL_RESYNC_SECONDS": "2",
-        "SIMPLERL_LEASE": "l", "SIMPLERL_IDENTITY": "i",
+        "SIMPLERL_JOB_DEFAULTS": '{"priorityClassName": "p"}', "SIMPLERL_LEASE": "l", "SIMPLERL_IDENTITY": "i",
         "SIMPLERL_NETWORK_POLICY": '{"metricsFrom": [{"podSelector": {}}]}',
     }  # fmt: skip
     assert settings.read(environment) == settings.Settings(
-        "t", ("a",), "o", 9, "DEBUG", 2, "http://h", 1.0, 2.0, "l", "i", PEERS
-    )
+        trainer_image="t", namespaces=("a",), operator_namespace="o", http_port=9, log_level="DEBUG", workers=2,
+        head_address="http://h", figures_seconds=1.0, resync_seconds=2.0, lease="l", identity="i",
+        network_policy=PEERS, job_defaults=JobDefaults(priority_class_name="p"),
+    )  # fmt: skip
 
 
 def test_a_log_line_is_one_json_object_with_keys_for_what_varies() -> None:
