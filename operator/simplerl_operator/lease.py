@@ -72,13 +72,20 @@ class Lease:
         self._until = 0.0
         self._got = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.other = ""
-        """Who holds it in our place."""
+        self._other = ""  # who holds it in our place
+        self._trouble = ""
 
     @property
     def held(self) -> bool:
         """Whether it is ours at this moment."""
         return time.monotonic() < self._until
+
+    @property
+    def state(self) -> str:
+        """Who holds it, in a few words."""
+        if self.held:
+            return "the Lease is ours"
+        return f"{self._other or 'nobody'} holds the Lease" + (f": {self._trouble}" if self._trouble else "")
 
     def start(self, again: Callable[[], None]) -> None:
         """Begins to strive for it; `again` is called each time that it has been got."""
@@ -110,8 +117,10 @@ class Lease:
             try:
                 async with asyncio.timeout(_ANSWER):
                     await self._turn()
+                self._trouble = ""
             except (Unavailable, Refused, TimeoutError) as error:
-                _log.warning("the Lease could not be renewed", extra={"why": str(error) or "timed out"})
+                self._trouble = str(error) or "the API server did not answer in time"
+                _log.warning("the Lease could not be renewed", extra={"why": self._trouble})
             if self.held and not was:
                 _log.info("the Lease is ours", extra={"identity": self._identity})
                 self._got.set()
@@ -134,7 +143,7 @@ class Lease:
             if version != self._sight.version:
                 self._sight = Sight(version, asked)
             if not free(found, self._sight, self._identity, asked):
-                self.other, self._until = holder(found), 0.0
+                self._other, self._until = holder(found), 0.0
                 return
             await self._api.replace(LEASE, self._namespace, self._name, taken(found, self._identity, at))
-        self.other, self._until = "", asked + DURATION - _MARGIN
+        self._other, self._until = "", asked + DURATION - _MARGIN

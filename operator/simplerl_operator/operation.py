@@ -158,4 +158,4 @@ class Operation:
         return self.watches.deaf(time.monotonic())
 
     def _state(self) -> str:
-        return "ok" if self._lease.held else f"ok, while {self._lease.other or 'nobody'} holds the Lease"
+        return "ok" if self._lease.held else f"ok, while {self._lease.state}"

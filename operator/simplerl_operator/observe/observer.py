@@ -21,7 +21,7 @@ from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 
 _CLAIM = "PersistentVolumeClaim"
 """In the scheduler's message where a claim keeps a pod from being placed."""
-_STANDS_STILL = 8.0
+_STANDS_STILL = 4.0
 """Seconds after which something that does not come up is asked for its warnings."""
 _EVENT_SECONDS = 1.0
 """Seconds by which an event may come after what it tells of shows in a list."""
