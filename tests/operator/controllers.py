@@ -26,11 +26,12 @@ class Controllers:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._kueue_health = 0
 
-    def kuberay(self) -> None:
-        """KubeRay's operator, with all of its definitions."""
+    def kuberay(self, namespaces: Sequence[str] = ()) -> None:
+        """KubeRay's operator, with all of its definitions; `namespaces`: where it acts; none: everywhere."""
         self._apply(module("kuberay") / "config/crd/bases")
         health = free_port()
-        self._spawn("kuberay", "--enable-leader-election=false", f"--metrics-addr=127.0.0.1:{free_port()}",
+        self._spawn("kuberay", "--enable-leader-election=false", f"--watch-namespace={','.join(namespaces)}",
+                    f"--metrics-addr=127.0.0.1:{free_port()}",
                     f"--health-probe-bind-address=127.0.0.1:{health}")  # fmt: skip
         self._healthy("kuberay", health)
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.operator import documents
 from tests.operator.control_plane import ApiRefusal, ControlPlane, eventually
+from tests.operator.controllers import Controllers
 from tests.operator.heads import Heads
 from tests.operator.life import Life
 from tests.operator.operator_process import OperatorProcess
-from tests.operator.ray_operator import RayOperator
 
 NAMESPACES = [f"with-kuberay-{n}" for n in range(6)]
 _left = iter(NAMESPACES)
@@ -20,19 +20,19 @@ SECONDS = 15
 
 
 @pytest.fixture(scope="module")
-def kuberay(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayOperator]:
+def kuberay(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for namespace in NAMESPACES:
         plane.namespace(namespace)
-    process = RayOperator(plane, tmp_path_factory.mktemp("kuberay"), NAMESPACES)
+    controllers = Controllers(plane, tmp_path_factory.mktemp("kuberay"))
     try:
-        process.start()
-        yield process
+        controllers.kuberay(NAMESPACES)
+        yield
     finally:
-        process.stop()
+        controllers.stop_all()
 
 
 @pytest.fixture
-def place(kuberay: RayOperator) -> str:
+def place(kuberay: None) -> str:
     """A namespace in which KubeRay acts."""
     return next(_left)
 

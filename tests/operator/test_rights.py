@@ -70,7 +70,8 @@ def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str
     core = f"/api/v1/namespaces/{namespace}"
     code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"score.py": SCORE}}
     rewards = [{"name": "own", "python": {"configMap": {"name": "code", "key": "score.py"}}}]
-    life = Life(plane, heads, namespace, "rights", checkpoint={"claimName": "ckpt"}, rewards=rewards)
+    queue = {"kueue.x-k8s.io/queue-name": "gpus"}
+    life = Life(plane, heads, namespace, "rights", labels=queue, checkpoint={"claimName": "ckpt"}, rewards=rewards)
     life.reaches("Pending", "ClaimNotFound")
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "ckpt"}, "spec": claim}
