@@ -62,10 +62,10 @@ def test_while_the_api_server_is_down_little_is_asked_and_nothing_is_lost(
     asked = len(proxy.since(began))
     assert troubled.get("/healthz")[0] == 200, "a restart would not help"
     assert 1 <= asked <= 3 * seconds, f"{asked} requests in {seconds} s"
-    cluster.delete_pod(f"{cluster.name}-workers-worker-1")
+    cluster.delete_pod(f"{cluster.name}-head")
     proxy.down = False
-    status = life.reaches("Failed", "WorkerLost", seconds=60)
-    assert status["training"]["step"] == 7
+    ended = eventually("the loss", lambda: life.status.get("attempts"), 60)
+    assert (ended[0]["reason"], ended[0]["lastStep"]) == ("HeadLost", 7)
     other.training()
     assert len(life.head.submissions) == len(other.head.submissions) == 1
 
@@ -118,7 +118,8 @@ def test_watches_that_are_too_old_are_begun_anew_and_miss_nothing(
     asked = len(proxy.since(began))
     proxy.gone = False
     assert asked <= 120, f"{asked} requests in 5 s"
-    life.reaches("Failed", "HeadLost", seconds=30)
+    ended = eventually("the loss", lambda: life.status.get("attempts"), 30)
+    assert ended[0]["reason"] == "HeadLost"
     other.reaches("Provisioning", "WaitingForPods", seconds=30)
 
 
