@@ -148,7 +148,7 @@ class Proxy:
         headers = {name: request.headers[name] for name in _FORWARDED if name in request.headers}
         url = self._plane.url + str(request.rel_url)
         timeout = aiohttp.ClientTimeout(total=600)
-        return self._session.request(request.method, url, data=body, headers=headers, timeout=timeout)
+        return self._session.request(request.method, url, data=body or None, headers=headers, timeout=timeout)
 
     def _drop(self, request: web.Request) -> web.Response:
         if request.transport is not None:

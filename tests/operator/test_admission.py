@@ -96,7 +96,12 @@ def test_pods_that_a_policy_of_the_cluster_refuses_are_told_in_its_words(
                     {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
                 ]
             },
-            "validations": [{"expression": "has(object.metadata.labels.team)", "message": "pods need a label team"}],
+            "validations": [
+                {
+                    "expression": "has(object.metadata.labels) && 'team' in object.metadata.labels",
+                    "message": "pods need a label team",
+                }
+            ],
         },
     }
     binding = {
