@@ -149,7 +149,9 @@ class KubernetesApi:
     async def merge(self, kind: Kind, namespace: str, name: str, patch: Document, manager: str) -> Document:
         """A JSON merge patch; fields that the API does not know are refused."""
         query = [("fieldManager", manager), ("fieldValidation", "Strict")]
-        return await self._request("PATCH", kind.path(namespace, name), query, patch, "application/merge-patch+json")
+        self.assure_writer()
+        path = kind.path(namespace, name)
+        return await self._request("patch", kind, path, query, patch, "application/merge-patch+json")
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
         """Deletes the object if it is still the one with this uid; its dependents follow in the background."""
