@@ -78,7 +78,9 @@ class Reconciler:
             await self._act(seen, decision)
         except (Refused, SubmissionRefused) as refusal:
             return await self._say(key, str(refusal))
-        return 0.0 if decision.over else _earliest(decision.wake, wake)
+        if decision.over or (decision.submitted and not job.submitted):
+            return 0.0  # the pods go, the driver is followed: also where no watch tells of the write
+        return _earliest(decision.wake, wake)
 
     async def _say(self, key: Key, refusal: str) -> float | None:
         """Says on the job what refused its action; looks anew, since the status may just have been written."""

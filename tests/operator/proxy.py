@@ -56,7 +56,7 @@ class Proxy:
         self._plane = plane
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._watches: set[web.Request] = set()
+        self._watches: dict[int, web.Request] = {}  # by identity: requests compare by what they carry
         self.port = 0
 
     def start(self) -> None:
@@ -78,7 +78,7 @@ class Proxy:
 
     def cut(self) -> None:
         """Ends all open watches."""
-        for request in list(self._watches):
+        for request in list(self._watches.values()):
             if request.transport is not None:
                 self._loop.call_soon_threadsafe(request.transport.abort)
 
@@ -100,7 +100,7 @@ class Proxy:
         self.port = self._runner.addresses[0][1]
 
     async def _end(self) -> None:
-        for request in list(self._watches):
+        for request in list(self._watches.values()):
             if request.transport is not None:
                 request.transport.abort()
         await self._runner.cleanup()
@@ -135,13 +135,13 @@ class Proxy:
         async with self._upstream(request, None) as answer:
             response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
             await response.prepare(request)
-            self._watches.add(request)
+            self._watches[id(request)] = request
             try:
                 async for line in answer.content.iter_any():
                     if not self.deaf:
                         await response.write(line)
             finally:
-                self._watches.discard(request)
+                del self._watches[id(request)]
             return response
 
     def _upstream(self, request: web.Request, body: bytes | None) -> Any:

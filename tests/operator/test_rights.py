@@ -1,7 +1,6 @@
 """The operator's rights: by the API server's own audit log, none is missing and none is idle."""
 
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,7 @@ def used(entries: list[dict[str, Any]]) -> set[Right]:
     return out
 
 
-def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str) -> None:
+def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str, user: str) -> None:
     """One that needs every right: refused for inputs, standing still, training, ended."""
     core = f"/api/v1/namespaces/{namespace}"
     code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"score.py": SCORE}}
@@ -78,7 +77,8 @@ def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str
     plane.apply(f"{core}/persistentvolumeclaims/ckpt", manifest)
     plane.apply(f"{core}/configmaps/code", code)
     cluster = life.cluster()
-    time.sleep(9)  # long enough to be asked for warnings
+    events = ("", "events", "list")
+    eventually("a cluster that stands still to be asked why", lambda: events in used(plane.asked(user)), 30)
     life.head.progress = documents.progress(life.cluster_name)
     cluster.all_ready()
     life.reaches("Starting", "DriverStarting", seconds=30)
@@ -96,7 +96,7 @@ def test_every_right_is_used_and_none_is_missing(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:
     # anchors 29: too wide RBAC
-    lead_a_representative_life(plane, heads, namespace)
+    lead_a_representative_life(plane, heads, namespace, OPERATOR_USER)
     operator.kill()  # its watches and its Lease begin anew
     operator.start()
     entries = plane.asked(OPERATOR_USER)
@@ -139,7 +139,7 @@ def test_an_operator_of_one_namespace_needs_no_right_beyond_it(
 ) -> None:
     # anchors 29: namespaced install
     elsewhere = Life(plane, heads, plane.namespace(f"{namespace}-elsewhere"))
-    lead_a_representative_life(plane, heads, namespace)
+    lead_a_representative_life(plane, heads, namespace, LIMITED_USER)
     entries = plane.asked(LIMITED_USER)
     assert [(e["verb"], e["requestURI"]) for e in entries if e["responseStatus"]["code"] == 403] == []
     assert {e["objectRef"].get("namespace") for e in entries} == {namespace, "limited-system"}
