@@ -13,6 +13,8 @@ from tests.operator.life import Life
 from tests.operator.operator_process import OperatorProcess
 from tests.operator.proxy import Proxy
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def proxy(plane: ControlPlane) -> Iterator[Proxy]:
