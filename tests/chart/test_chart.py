@@ -291,6 +291,47 @@ def test_people_get_rights_by_kubernetes_own_roles() -> None:
     assert {v for _, _, v in rights(documents, "ClusterRole", "rl-viewer")} == {"get", "list", "watch"}
 
 
+MAY = [
+    ("rl-viewer", "list", "simplerljobs", True), ("rl-viewer", "get", "simplerljobs/status", True),
+    ("rl-viewer", "create", "simplerljobs", False), ("rl-editor", "create", "simplerljobs", True),
+    ("rl-editor", "delete", "simplerljobs", True), ("rl-editor", "patch", "simplerljobs/status", False),
+]  # fmt: skip
+
+
+def test_the_api_server_grants_people_these_rights(plane: ControlPlane, namespace: str) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    for role in (d for d in render() if d["kind"] == "ClusterRole" and d["metadata"]["name"] != "rl"):
+        name = role["metadata"]["name"]
+        plane.apply(f"{rbac}/clusterroles/{name}", role)
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": f"user-of-{name}"}],
+        }
+        plane.apply(f"{rbac}/namespaces/{namespace}/rolebindings/{name}", binding)
+
+    def granted() -> dict[tuple[str, str, str], bool]:
+        found = {}
+        for role, verb, resource, _ in MAY:
+            plural, _, part = resource.partition("/")
+            attributes = {
+                "namespace": namespace, "group": "simplerl.io", "resource": plural, "subresource": part, "verb": verb
+            }  # fmt: skip
+            review = {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {"user": f"user-of-{role}", "resourceAttributes": attributes},
+            }
+            answer = plane.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+            found[role, verb, resource] = answer["status"]["allowed"]
+        return found
+
+    expected = {(role, verb, resource): allowed for role, verb, resource, allowed in MAY}
+    eventually("the rights of both roles", lambda: granted() == expected, 10)
+
+
 def test_job_defaults_reach_the_operator_as_it_reads_them() -> None:
     workers = {"nodeSelector": {"pool": "gpu"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
     given = {

@@ -35,9 +35,10 @@ class Controllers:
                     f"--health-probe-bind-address=127.0.0.1:{health}")  # fmt: skip
         self._healthy("kuberay", health)
 
-    def garbage_collector(self) -> None:
-        """What deletes the dependents of what was deleted."""
-        self._spawn("kube-controller-manager", "--controllers=garbage-collector-controller", "--leader-elect=false",
+    def garbage_collector(self, *others: str) -> None:
+        """What deletes the dependents of what was deleted; with other controllers of Kubernetes beside it."""
+        controllers = ",".join(("garbage-collector-controller", *others))
+        self._spawn("kube-controller-manager", f"--controllers={controllers}", "--leader-elect=false",
                     f"--kubeconfig={self._plane.kubeconfig(ADMIN_TOKEN)}", "--secure-port=0")  # fmt: skip
 
     def install_kueue(self) -> None:
