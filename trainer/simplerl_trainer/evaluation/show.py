@@ -42,13 +42,14 @@ class Counter:
     _progress: Progress
     _task: TaskID
     _done: int = 0
-    _right: int = 0
+    right: int = 0
+    """Right answers so far."""
 
     def add(self, records: Sequence[Record]) -> None:
         """Samples were judged."""
         self._done += len(records)
-        self._right += sum(r.verdict == Verdict.EQUAL for r in records)
-        accuracy = f"{self._right / self._done:.3f}" if self._done else ""
+        self.right += sum(r.verdict == Verdict.EQUAL for r in records)
+        accuracy = f"{self.right / self._done:.3f}" if self._done else ""
         self._progress.update(self._task, completed=self._done, accuracy=accuracy)
 
 
@@ -73,8 +74,11 @@ class Bars:
     def counter(self, model: str, dataset: str, total: int) -> Iterator[Counter]:
         """The bar of a model on a data set."""
         task = self._progress.add_task(f"{model} {dataset}", total=total, accuracy="")
-        yield Counter(self._progress, task)
+        counter = Counter(self._progress, task)
+        yield counter
         self._progress.stop_task(task)
+        if self._progress.disable:
+            self.say(f"{model} {dataset}: {counter.right} of {total} right")
 
     def say(self, text: str) -> None:
         """A line above the bars."""
