@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+WIDTH = 160
+"""Columns of the table in files and pipes."""
+
 
 def evaluate(
     model_path: Annotated[
@@ -48,6 +51,8 @@ def evaluate(
     from simplerl_trainer.evaluation.evaluate import Settings
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
     try:
         if 0 < temperature < 0.01:
             raise TrainerFailure(FailureReason.INVALID_INPUT, f"--temperature is {temperature}: give 0, or 0.01 to 2")
