@@ -121,4 +121,5 @@ async def test_a_finished_evaluation_starts_nothing(
     monkeypatch.setattr("simplerl_trainer.own_ray.start", lambda *_, **__: pytest.fail("Ray was started"))
     (again,) = await run(task(model, sums, output))
     assert again.figures == row.figures
+    assert again.tokens_per_second == pytest.approx(row.tokens_per_second, abs=0.1), "as they were measured"
     assert folder.samples(output, "tiny", "sums").read_bytes() == before

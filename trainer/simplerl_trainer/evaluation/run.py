@@ -1,6 +1,7 @@
 """An evaluation from its beginning to its end: models one after the other, on each of them all data sets."""
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,14 +97,14 @@ async def _evaluate(task: Task, model: Model, path: Path, bars: Bars) -> list[Ro
         total = len(found.questions) * task.settings.samples
         file.add([r for r in asked.unasked(task.settings.samples) if r.id not in file.records])
         work.append(_Work(model, found, asked, file, total - len(file.records)))
-    drawn: dict[str, tuple[float, int]] = {}
+    drawn: Mapping[str, tuple[float, int]] = {}
     try:
         if any(w.missing for w in work):
             drawn = await _draw(task, path, tokenizer, facts, work, bars)
     finally:
         for w in work:
             w.file.close()
-    return [_row(task, w, *drawn.get(w.set.name, (0.0, 0))) for w in work]
+    return [_row(task, w, drawn.get(w.set.name)) for w in work]
 
 
 async def _draw(
@@ -133,7 +134,7 @@ async def _draw(
         engines.serving(setup, layout, here) as (pool, _),
         Scorer([Reward(name="math", math=MathReward())], str(path)) as scorer,
     ):
-        for w in work:
+        for w in (w for w in work if w.missing):
             found[w.set.name] = await _draw_set(task, w, pool, scorer, tokenizer, bars)
     return found
 
@@ -160,11 +161,18 @@ async def _draw_set(
     return time.monotonic() - start, tokens
 
 
-def _row(task: Task, work: _Work, seconds: float, tokens: int) -> Row:
-    """The figures of a model on a data set, which are also left in the folder."""
+def _row(task: Task, work: _Work, drawn: tuple[float, int] | None) -> Row:
+    """The figures of a model on a data set, which are also left in the folder; `drawn`: the seconds and tokens of this
+    sitting, None where all samples were there."""
     found = metrics.figures(answers(work.file.records, task.settings.samples), task.settings.job_seed)
-    row = Row(work.model.label, work.set.name, found, seconds, tokens / seconds if seconds else 0.0)
-    folder.write(folder.figures(task.output, row.model, row.dataset), _document(row))
+    file = folder.figures(task.output, work.model.label, work.set.name)
+    if drawn is None:
+        before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        seconds, rate = before.get("seconds", 0.0), before.get("tokensPerSecond", 0.0)
+    else:
+        seconds, rate = drawn[0], drawn[1] / drawn[0]
+    row = Row(work.model.label, work.set.name, found, seconds, rate)
+    folder.write(file, _document(row))
     return row
 
 

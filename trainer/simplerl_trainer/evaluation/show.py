@@ -30,7 +30,7 @@ class Row:
     dataset: str
     figures: Figures
     seconds: float
-    """In which samples were drawn, in this sitting; 0 where all were there."""
+    """In which samples were drawn, in the newest sitting that drew some and came to its end."""
     tokens_per_second: float
     """Drawn in that time."""
 
