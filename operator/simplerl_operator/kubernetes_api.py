@@ -202,7 +202,9 @@ class KubernetesApi:
             document: Document = json.loads(text)
             return document
         reason, message = _explained(text)
-        if response.status >= 500 or response.status in _TRANSIENT:
+        # a webhook that does not answer keeps one object out, while the API server is well
+        unheard = response.status == 500 and "failed calling webhook" in message
+        if not unheard and (response.status >= 500 or response.status in _TRANSIENT):
             pause = _pause(response.headers.get("Retry-After"))
             self._resume = time.monotonic() + pause
             raise Unavailable(f"the API server answered {response.status} to {method} {path}: {message}", pause)

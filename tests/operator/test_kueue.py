@@ -159,9 +159,11 @@ def test_quota_preemption_and_a_second_admission(place: Place) -> None:
 def test_a_job_that_is_over_or_deleted_holds_no_quota(place: Place) -> None:
     """Quota is free once the pods are: a RayCluster is never finished for Kueue, so it is deleted."""
     namespace = place.queue(jobs=1)
-    running, queued, last = (place.job(name, namespace) for name in ("running", "queued", "last"))
+    running = place.job("running", namespace)
     running.training()
+    queued = place.job("queued", namespace)
     queued.reaches("Queued", "Queued")
+    last = place.job("last", namespace)
     place.plane.request("DELETE", queued.path)
     eventually("the queued job's RayCluster to go", lambda: queued_is_gone(place, queued))
     last.reaches("Queued", "Queued")
