@@ -18,7 +18,6 @@ from tests.operator.operator_process import OperatorProcess
 GROUP = "/apis/kueue.x-k8s.io/v1beta2"
 QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _numbers = itertools.count(1)
-pytestmark = pytest.mark.long
 
 
 class Place:
