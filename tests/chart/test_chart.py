@@ -370,8 +370,16 @@ def test_the_monitors_select_what_there_is() -> None:
 def test_alerts_are_on_metrics_that_there_are() -> None:
     rules = of_kind(render("metrics.prometheusRule.enabled=true"), "PrometheusRule")["spec"]["groups"][0]["rules"]
     named = {name for rule in rules for name in re.findall(r"simplerl_\w+", rule["expr"])}
-    assert len(rules) == len({rule["alert"] for rule in rules}) >= 4
+    assert len(rules) == len({rule["alert"] for rule in rules}) >= 6
     assert named - exposition.operator() - exposition.driver() == set()
+
+
+def test_the_alerts_are_those_that_the_page_of_monitoring_names() -> None:
+    rules = of_kind(render("metrics.prometheusRule.enabled=true"), "PrometheusRule")["spec"]["groups"][0]["rules"]
+    page = (ROOT / "docs/monitoring.md").read_text("utf-8").partition("## What is worth an alert")[2]
+    named = re.findall(r"^\| `([^`]+)`", page.partition("\n## ")[0], re.MULTILINE)
+    assert len(named) == 5
+    assert [n for n in named if not any(rule["expr"].startswith(n) for rule in rules)] == []
 
 
 def test_a_prometheus_without_its_operator_has_the_same_alerts() -> None:
