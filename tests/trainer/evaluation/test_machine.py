@@ -1,5 +1,8 @@
 """Where engines live, and the sentence for a model that does not fit."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from simplerl_api.failures import FailureReason, TrainerFailure
@@ -71,6 +74,30 @@ def test_what_an_engine_needs_grows_with_its_longest_sample() -> None:
     token = 2 * 24 * 2 * 64 * 2
     assert needed(SMALL, 5000, on_gpu=True) - needed(SMALL, 4000, on_gpu=True) == 1000 * token
     assert needed(SMALL, 5000, on_gpu=False) - needed(SMALL, 4000, on_gpu=False) == 2 * 1000 * token
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        pytest.param(None, [100, 200], id="all"),
+        pytest.param("1", [200], id="one of them"),
+        pytest.param("", [], id="hidden"),
+        pytest.param("-1", [], id="hidden by -1"),
+    ],
+)
+def test_the_gpus_are_those_that_may_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None, expected: list[int]
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text('#!/bin/sh\ncase "$*" in *--id=1*) echo 200;; *) echo 100; echo 200;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = look()
+    assert (found.gpus, found.gpu_memory) == (len(expected), min(expected, default=0) * 2**20)
 
 
 def test_this_machine_has_something() -> None:

@@ -117,9 +117,9 @@ def _gpu_memory() -> list[int]:
     if shutil.which("nvidia-smi") is None:
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and not visible.strip(" ,-1"):
+    if visible is not None and visible.strip() in ("", "-1"):
         return []
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    command += [f"--id={visible}"] if visible else []
+    command += [f"--id={visible.strip()}"] if visible else []
     said = subprocess.run(command, capture_output=True, text=True, timeout=NVIDIA_SMI_SECONDS, check=False)
     return [int(line) * 2**20 for line in said.stdout.split("\n") if line.strip().isdigit()]
