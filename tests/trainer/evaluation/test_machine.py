@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from simplerl_api.failures import FailureReason, TrainerFailure
-from simplerl_api.memory import GIB, ModelShape
+from simplerl_api.memory import GIB
+from simplerl_api.model_shape import ModelShape
 from simplerl_trainer.evaluation.machine import Layout, Machine, layout, look, needed
 
 SMALL = ModelShape(  # Qwen2.5-0.5B

@@ -52,7 +52,7 @@ TWO = [Row(tied, dtype, 2) for tied in (True, False) for dtype in (torch.float32
 
 @pytest.fixture(
     scope="module",
-    params=[*ROWS, TWO[0], *(pytest.param(row, marks=pytest.mark.long) for row in TWO[1:])],
+    params=[*ROWS, *(pytest.param(row, marks=pytest.mark.long) for row in TWO)],
     ids=lambda row: row.name,
 )
 def row(request: pytest.FixtureRequest) -> Row:
