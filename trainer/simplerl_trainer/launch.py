@@ -64,7 +64,7 @@ async def launch(
         lambda: starts.load(engines),
         share_gpus=plan.placement is PlacementKind.COLOCATED and not cpu_only,
     )
-    log.info("models are loaded", **ranks.residence.document())
+    log.info("models are loaded", **ranks.residence.model_dump())
     if (advice := idle_advice(run, site.local_model)) is not None:
         log.warning("the GPUs could draw faster", why=advice)
     parameters = (await ask("listing parameters", {"rank 0": ranks.actors[0].parameters.remote()}))[0]
