@@ -27,10 +27,15 @@ _COLUMNS = (
 )
 
 
+_NOT_STARTED = "!has(oldSelf.status) || !has(oldSelf.status.startTime)"
+_LIVE = ("activeDeadlineSeconds", "recovery", "suspend", "ttlSecondsAfterFinished")
+"""Sections of the spec that may change while the job runs."""
+
+
 def custom_resource_definition() -> dict[str, Any]:
     """The CustomResourceDefinition of SimpleRLJob."""
     spec, status = structural.schema(Spec, defaults=True), structural.schema(Status, defaults=False)
-    fixed = sorted(spec["properties"])
+    fixed = sorted(set(spec["properties"]) - set(_LIVE))
     schema = {
         "description": "A SimpleRLJob trains a language model by zero-RL: PPO with rule-based rewards.",
         "type": "object",
@@ -48,7 +53,12 @@ def custom_resource_definition() -> dict[str, Any]:
                 f" && self.metadata.name.matches('{names.NAME_PATTERN}')",
                 "message": names.NAME_RULE,
             },
-            *(_immutable(field, field in spec["required"]) for field in fixed),
+            *(_immutable(field, field in spec["required"]) for field in fixed if field != "cluster"),
+            {
+                "rule": f"{_NOT_STARTED} || (has(oldSelf.status.phase) && oldSelf.status.phase == 'Suspended')"
+                " || self.spec.cluster == oldSelf.spec.cluster",
+                "message": "spec.cluster is fixed once the job has started: suspend the job to change it",
+            },
         ],
     }
     return {
@@ -89,7 +99,7 @@ def _immutable(field: str, required: bool) -> dict[str, str]:
     if not required:
         same = f"has(self.spec.{field}) == has(oldSelf.spec.{field}) && (!has(self.spec.{field}) || {same})"
     return {
-        "rule": f"!has(oldSelf.status) || !has(oldSelf.status.startTime) || ({same})",
+        "rule": f"{_NOT_STARTED} || ({same})",
         "message": f"spec.{field} is fixed once the job has started: delete the job, or create another one beside it",
     }
 

@@ -27,8 +27,18 @@ def short(uid: str, length: int = 5) -> str:
 
 
 def cluster(name: str, uid: str, attempt: int) -> str:
-    """Name of the RayCluster and submission id of an attempt; a re-created job never meets the old one's."""
+    """Name of the RayCluster that is made for an attempt; a re-created job never meets the old one's."""
     return f"{name}-{short(uid)}-{attempt}"
+
+
+def cluster_attempt(cluster: str) -> int:
+    """The attempt for which a RayCluster was made."""
+    return int(cluster.rpartition("-")[2])
+
+
+def submission(cluster: str, attempt: int) -> str:
+    """Submission id of an attempt: the RayCluster's name, and `<cluster>-r<attempt>` for later attempts in it."""
+    return cluster if attempt == cluster_attempt(cluster) else f"{cluster}-r{attempt}"
 
 
 def secret(name: str, uid: str) -> str:

@@ -32,6 +32,8 @@ class RunState(StrEnum):
     TRAINING = "Training"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
+    DRAINED = "Drained"
+    """It was asked to drain and has saved its last finished step: another attempt goes on from there."""
 
 
 class Accuracy(Received):
@@ -105,11 +107,13 @@ class ControlRequest(Struct):
 
     engines: int | None = Field(default=None, ge=1, le=4096)
     """Rollout engines, from 1 to the plan's; acts at the next weight sync. Only where placement is disaggregated."""
+    drain: bool = False
+    """True: abandon the running rollout, save the last finished step and end; `state` is Drained once it is durable."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.engines is None:
-            raise ValueError('it asks for nothing: give engines, for example {"engines": 2}')
+        if self.engines is None and not self.drain:
+            raise ValueError('it asks for nothing: give engines or drain, for example {"engines": 2}')
         return self
 
 
@@ -159,4 +163,4 @@ class Progress(Received):
     @property
     def finished(self) -> bool:
         """Whether this is the last document of the run."""
-        return self.state in (RunState.SUCCEEDED, RunState.FAILED)
+        return self.state in (RunState.SUCCEEDED, RunState.FAILED, RunState.DRAINED)

@@ -20,6 +20,14 @@ ENTRYPOINT = f"python -m simplerl_trainer.driver {RUN_FOLDER}/{RUN_FILE}"
 """Entrypoint of the Ray job: constant, so that no text of a user's reaches a shell."""
 
 
+def entrypoint(attempt: int, submission_id: str, cluster: str) -> str:
+    """Entrypoint of an attempt. One that is submitted to an earlier attempt's RayCluster finds that one's run file,
+    which cannot change: its own number and id come as arguments (a number, and a name made of a-z, 0-9 and -)."""
+    if submission_id == cluster:
+        return ENTRYPOINT
+    return f"{ENTRYPOINT} --attempt {attempt} --submission {submission_id}"
+
+
 def reward_code_folder(index: int) -> str:
     """Where the head finds the ConfigMap key of rewards[index].python.configMap."""
     return f"/etc/simplerl-rewards/{index}"

@@ -20,6 +20,9 @@ class Phase(StrEnum):
     PROVISIONING = "Provisioning"
     STARTING = "Starting"
     TRAINING = "Training"
+    SUSPENDING = "Suspending"
+    SUSPENDED = "Suspended"
+    RECOVERING = "Recovering"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
@@ -28,7 +31,7 @@ class Condition(Struct):
     """A metav1.Condition."""
 
     type: Annotated[str, Field(max_length=64)]
-    """Accepted, ClusterReady, Succeeded, Ready, Reconciling or Stalled."""
+    """Accepted, ClusterReady, Suspended, Succeeded, Ready, Reconciling or Stalled."""
     status: Annotated[str, Field(pattern="^(True|False|Unknown)$")]
     """True, False or Unknown."""
     reason: Annotated[str, Field(max_length=64)]
@@ -200,15 +203,29 @@ class Status(Struct):
     completion_time: Time | None = None
     """When the job succeeded or failed."""
     conditions: Annotated[list[Condition], Field(max_length=16)] = Field(default_factory=list)
-    """Accepted, ClusterReady, Succeeded, Ready, Reconciling, Stalled."""
+    """Accepted, ClusterReady, Suspended, Succeeded, Ready, Reconciling, Stalled."""
     plan: Plan | None = None
     """What was made of the spec, with every chosen default; fixed at the first start."""
     attempt: int | None = None
     """Number of the attempt, from 1."""
+    failures: int = 0
+    """Attempts that failed and are charged to spec.recovery.backoffLimit."""
+    interruptions: int = 0
+    """Attempts that were ended from outside (preemption, eviction, drain) and are not charged."""
     attempt_start_time: Time | None = None
-    """When this attempt's RayCluster was created."""
+    """When this attempt began."""
     admitted_time: Time | None = None
-    """When Kueue last admitted the job; absent where no Kueue manages it, and while it waits for the first time."""
+    """When the queue let this attempt go on; absent where no queue held it."""
+    scheduled_time: Time | None = None
+    """Since when all pods of the attempt have a node; spec.recovery.startupDeadlineSeconds counts from it."""
+    suspend_time: Time | None = None
+    """When the suspension that is under way, or done, began."""
+    next_retry_time: Time | None = None
+    """When the next attempt may begin, while the phase is Recovering."""
+    active_seconds: int = 0
+    """Seconds since the start without those in which the job was queued or suspended, up to activeSince."""
+    active_since: Time | None = None
+    """When the job last became active; absent while it is queued, suspended or over."""
     last_progress_time: Time | None = None
     """When anything last moved."""
     attempts: Annotated[list[AttemptStatus], Field(max_length=5)] = Field(default_factory=list)

@@ -93,8 +93,8 @@ class KubernetesApi:
     async def close(self) -> None:
         await self._client.close()  # type: ignore[no-untyped-call]
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
-        """The object, or None where there is none."""
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Document | None:
+        """The object, or None where there is none; `namespace` is None for what has none."""
         try:
             return await self._request("get", kind, kind.path(namespace, name))
         except Refused as refusal:

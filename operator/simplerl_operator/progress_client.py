@@ -1,6 +1,7 @@
 """Follows the /progress of running drivers: one long poll a job, which puts the job into the work queue on news."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,8 +11,11 @@ from simplerl_api.progress import Progress
 from simplerl_operator.observe.job import Key
 from simplerl_operator.redaction import redact
 
+_log = logging.getLogger(__name__)
+
 _WAIT_SECONDS = 30
 _TIMEOUT = aiohttp.ClientTimeout(total=_WAIT_SECONDS + 15, connect=5)
+_ASK_TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
 _PAUSE_SECONDS = 0.5
 """Between two polls: the document changes with every sample."""
 _FIRST_RETRY, _LONGEST_RETRY = 1.0, 15.0
@@ -58,6 +62,24 @@ class ProgressClient:
         followed = self._followed.pop(key, None)
         if followed is not None and followed.task is not None:
             followed.task.cancel()
+
+    async def drain(self, url: str, token: str) -> None:
+        """Asks a driver to drain; one that does not hear is asked again, until its time is over."""
+        try:
+            async with self._session.put(
+                f"{url}/control",
+                json={"drain": True},
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=_ASK_TIMEOUT,
+                allow_redirects=False,
+            ) as response:
+                if response.status >= 300:
+                    text = " ".join((await response.text()).split())[:200]
+                    _log.warning(
+                        "a driver does not drain", extra={"url": url, "why": f"status {response.status}: {text}"}
+                    )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            _log.warning("a driver does not drain", extra={"url": url, "why": str(error) or "timed out"})
 
     async def close(self) -> None:
         tasks = [f.task for f in self._followed.values() if f.task is not None]

@@ -7,7 +7,6 @@ from typing import Any
 import aiohttp
 
 from simplerl_api.progress import LOG_LINES, Progress
-from simplerl_api.run import ENTRYPOINT
 from simplerl_operator.observe.observation import Lock, RayJob, RayJobState
 from simplerl_operator.redaction import redact
 
@@ -73,13 +72,13 @@ class RayJobs:
             final=next((found for line in reversed(lines) if (found := final_document(line)) is not None), None),
         )
 
-    async def submit(self, base: str, token: str, submission: str) -> None:
+    async def submit(self, base: str, token: str, submission: str, entrypoint: str) -> None:
         """Submits the driver. Raises SubmissionRefused or HeadSilent.
 
         The entrypoint claims no resources, which is how Ray is told to run it on the head.
         """
         url = f"{base}/api/jobs/"
-        body = {"entrypoint": ENTRYPOINT, "submission_id": submission, "entrypoint_num_cpus": 0}
+        body = {"entrypoint": entrypoint, "submission_id": submission, "entrypoint_num_cpus": 0}
         status, text = await self._request("POST", url, token, body)
         if status == 200:
             return

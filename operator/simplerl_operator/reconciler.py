@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from simplerl_api import run
 from simplerl_api.status import Status
 from simplerl_operator import head_address
 from simplerl_operator.apply import children, events, status
@@ -134,7 +135,14 @@ class Reconciler:
             case Action.SUBMIT:
                 assert seen.head_pod is not None, "a head was found before the driver is submitted"
                 base = head_address.dashboard(job, seen.head_pod, self._settings.head_address)
-                await self._ray_jobs.submit(base, self._observer.token(job), job.cluster_name)
+                entrypoint = run.entrypoint(job.attempt, job.submission_id, job.cluster_name)
+                await self._ray_jobs.submit(base, self._observer.token(job), job.submission_id, entrypoint)
+            case Action.DRAIN:
+                assert seen.head_pod is not None, "a head was found before its driver is asked to drain"
+                base = head_address.progress(job, seen.head_pod, self._settings.head_address)
+                await self._progress.drain(base, self._observer.token(job))
+            case Action.DELETE_JOB:
+                await self._api.delete(JOB, job.namespace, job.name, job.uid)
             case Action.RELEASE:
                 assert seen.cluster is not None, "a RayCluster was found before it is released"
                 await children.release(self._api, job, seen.cluster.uid)

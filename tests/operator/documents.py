@@ -12,7 +12,7 @@ TINY: dict[str, Any] = {
     "training": {"steps": 60, "trainBatchSize": 128, "maxTokensPerMicroBatch": 4096},
     "placement": {"disaggregated": {"trainingGpus": 2}},
     "cluster": {"gpus": 3, "gpusPerNode": 1, "cpuOnly": True},
-    "recovery": {"startupDeadlineSeconds": 600, "stallTimeoutSeconds": 600},
+    "recovery": {"backoffLimit": 0, "startupDeadlineSeconds": 600, "stallTimeoutSeconds": 600},
 }
 
 

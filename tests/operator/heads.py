@@ -30,6 +30,10 @@ class StandIn:
     tokens: set[str] = field(default_factory=set)
     submissions: list[dict[str, Any]] = field(default_factory=list)
     polls: int = 0
+    controls: list[dict[str, Any]] = field(default_factory=list)
+    """What was asked of the driver by PUT /control."""
+    drains_to: dict[str, Any] | None = None
+    """What the driver says once it is asked to drain; None: it does not listen."""
 
     def say(self, **changes: Any) -> None:
         """Changes the driver's document."""
@@ -78,6 +82,7 @@ class Heads:
             web.get(at + "/progress", self._progress),
             web.get(at + "/history", self._history),
             web.get(at + "/", self._page),
+            web.put(at + "/control", self._control),
         ])  # fmt: skip
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
@@ -169,6 +174,13 @@ class Heads:
 
     async def _page(self, request: web.Request) -> web.Response:
         return self._door(request) or web.Response(text="<h1>a page</h1>", content_type="text/html")
+
+    async def _control(self, request: web.Request) -> web.Response:
+        head, body = self._at(request), await request.json()
+        head.controls.append(body)
+        if body.get("drain") and head.drains_to is not None:
+            head.say(**head.drains_to)
+        return web.json_response(body, status=202)
 
     async def _progress(self, request: web.Request) -> web.Response:
         head = self._at(request)

@@ -84,6 +84,27 @@ class Cluster:
             containerStatuses=[container_status(container, state)],
         )
 
+    def take(self, pod: str, reason: str, message: str) -> None:
+        """What the cluster does to a pod that it preempts or evicts: the condition first, then the end."""
+        container = self.plane.find(self.pod_path(pod))["spec"]["containers"][0]
+        state = {"terminated": {"exitCode": 143, "reason": "Error"}}
+        self.set_pod(
+            pod,
+            phase="Failed",
+            conditions=[
+                condition("PodScheduled", "True"),
+                condition("Ready", "False"),
+                condition("DisruptionTarget", "True", reason, message),
+            ],
+            containerStatuses=[container_status(container, state)],
+        )
+
+    def delete_pods(self) -> None:
+        """What KubeRay and kubelet do when the RayCluster is gone."""
+        for name in [f"{self.name}-head", *(f"{self.name}-workers-worker-{i}" for i in range(3))]:
+            if self.plane.find(self.pod_path(name)) is not None:
+                self.delete_pod(name)
+
     def delete_pod(self, pod: str) -> None:
         self.plane.request("DELETE", self.pod_path(pod), {"gracePeriodSeconds": 0})
 

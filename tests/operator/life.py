@@ -33,9 +33,12 @@ class Life:
         self.created = plane.apply(self.path, document)
         self.uid = self.created["metadata"]["uid"]
 
+    attempt = 1
+    """The attempt whose RayCluster the test plays."""
+
     @property
     def cluster_name(self) -> str:
-        return f"{self.name}-{self.uid.replace('-', '')[:5]}-1"
+        return f"{self.name}-{self.uid.replace('-', '')[:5]}-{self.attempt}"
 
     @property
     def head(self) -> StandIn:
@@ -65,20 +68,24 @@ class Life:
         except AssertionError as error:
             raise AssertionError(f"{error}; status: {self.status}") from None
 
-    def submitted(self) -> Cluster:
-        """Until the driver has been submitted; it says nothing yet."""
+    def submitted(self, attempt: int = 1) -> Cluster:
+        """Until the driver of an attempt with a RayCluster of its own has been submitted; it says nothing yet."""
+        self.attempt = attempt
         cluster = self.cluster()
         self.head.progress = documents.progress(self.cluster_name)
         cluster.all_ready()
         self.reaches("Starting", "DriverStarting")
         return cluster
 
-    def training(self) -> Cluster:
+    def training(self, attempt: int = 1) -> Cluster:
         """Until the driver trains."""
-        cluster = self.submitted()
+        cluster = self.submitted(attempt)
         self.head.say(state="Training", step=0, evaluations=[documents.evaluation("held-out", 0.34, 0.34, 0)])
         self.reaches("Training", "Training")
         return cluster
+
+    def change(self, **sections: Any) -> None:
+        self.plane.merge(self.path, {"spec": sections})
 
     def events(self) -> list[dict[str, Any]]:
         found = self.plane.request("GET", f"/api/v1/namespaces/{self.namespace}/events")["items"]

@@ -52,6 +52,11 @@ ACCEPTED_FALSE = {
 UNLIMITED: dict[str, Any] = {"startupDeadlineSeconds": 600, "stallTimeoutSeconds": 600}
 
 
+COLOCATED = job(
+    {**submitted(), "plan": {**submitted()["plan"], "placement": "Colocated", "ranks": 3}}, placement={"colocated": {}}
+)
+
+
 def ready_because(reason: str, message: str) -> list[dict[str, Any]]:
     time = rfc3339(NOW - 5)
     return [{"type": "Ready", "status": "False", "reason": reason, "message": message, "lastTransitionTime": time}]
@@ -69,6 +74,7 @@ ROWS = [
         "a job that is over releases its cluster",
         seen(started(completionTime=rfc3339(NOW), phase="Failed"), cluster=ray_cluster()),
         "Release",
+        wake=1.0,
     ),
     Row(
         "a job that is over and released rests",
@@ -281,10 +287,29 @@ ROWS = [
     ),
     Row(
         "the startup deadline names what it waited for",
-        seen(started(601), pods=(replace(PENDING[0], scheduled=False, unscheduled="no room"), *PENDING[1:])),
+        seen(started(9000, scheduledTime=rfc3339(NOW - 601)), pods=PENDING, warning=f"{CLUSTER}-head: no such share"),
         phase="Failed",
         reason="StartupDeadlineExceeded",
         message="training did not begin within 600 s (spec.recovery.startupDeadlineSeconds): "
+        f"{CLUSTER}-head: no such share",
+    ),
+    Row(
+        "the startup deadline stands still while a pod has no node",
+        seen(started(9000), pods=(replace(PENDING[0], scheduled=False, unscheduled="no room"), *PENDING[1:])),
+        phase="Provisioning",
+        reason="Unschedulable",
+        message=f"3 of 4 pods are placed; head pod {CLUSTER}-head: no room",
+        wake=10.0,
+    ),
+    Row(
+        "the scheduling deadline names what it waited for",
+        seen(
+            job=job(started(61), recovery={"schedulingDeadlineSeconds": 60}),
+            pods=(replace(PENDING[0], scheduled=False, unscheduled="no room"), *PENDING[1:]),
+        ),
+        phase="Failed",
+        reason="SchedulingDeadlineExceeded",
+        message="not all pods had a node within 60 s (spec.recovery.schedulingDeadlineSeconds): "
         f"3 of 4 pods are placed; head pod {CLUSTER}-head: no room",
     ),
     Row(
@@ -514,14 +539,14 @@ ROWS = [
     ),
     Row(
         "a worker that is going",
-        seen(submitted(), pods=(*all_pods()[:3], pod("worker", 2, deleting=True))),
+        seen(job=COLOCATED, pods=(*all_pods()[:3], pod("worker", 2, deleting=True))),
         phase="Failed",
         reason="WorkerLost",
         message=f"worker pod {CLUSTER}-workers-worker-2 was deleted",
     ),
     Row(
         "a worker that was replaced while the operator was away",
-        seen(submitted(), pods=(*all_pods()[:3], pod("worker", 2, uid="another"))),
+        seen(job=COLOCATED, pods=(*all_pods()[:3], pod("worker", 2, uid="another"))),
         phase="Failed",
         reason="WorkerLost",
         message="a worker pod is gone; how it ended was not seen",

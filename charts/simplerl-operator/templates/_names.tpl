@@ -18,7 +18,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "simplerl.rules" -}}
 - apiGroups: [simplerl.io]
   resources: [simplerljobs]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, delete]
 - apiGroups: [simplerl.io]
   resources: [simplerljobs/status]
   verbs: [patch]

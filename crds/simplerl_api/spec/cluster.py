@@ -111,3 +111,5 @@ class Cluster(Struct):
     """PriorityClass of the pods."""
     scheduler_name: Text | None = None
     """Scheduler of the pods, where it is not the default one."""
+    keep_after_failure_seconds: int | None = Field(default=None, ge=1, le=604800)
+    """Seconds for which the pods of a job that failed are kept, to look into them. Absent: they go at once."""

@@ -11,7 +11,7 @@ from simplerl_api.spec.data import Data
 from simplerl_api.spec.evaluation import Evaluation
 from simplerl_api.spec.model import Model
 from simplerl_api.spec.placement import Placement
-from simplerl_api.spec.recovery import Recovery
+from simplerl_api.spec.recovery import MAX_SECONDS, Recovery
 from simplerl_api.spec.rewards import Reward
 from simplerl_api.spec.rollout import Rollout
 from simplerl_api.spec.tracking import Tracking
@@ -119,7 +119,14 @@ class Spec(Struct):
     tracking: Tracking = Field(default_factory=Tracking)
     """Where the figures go besides the run's own folder."""
     recovery: Recovery = Field(default_factory=Recovery)
-    """Bounds on waiting."""
+    """What happens when an attempt ends early, and bounds on waiting."""
+    suspend: bool = False
+    """True: the run is saved and its pods are removed, or none are made; false again: it goes on."""
+    active_deadline_seconds: int | None = Field(default=None, ge=10, le=MAX_SECONDS)
+    """Seconds after which the job fails; queued and suspended time is not counted. Absent: none."""
+    ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=MAX_SECONDS)
+    """Seconds after which a job that is over is deleted. Absent: it stays. Not for GitOps: the repository would make it
+    again."""
 
 
 class Metadata(BaseModel):

@@ -1,14 +1,24 @@
-"""How long the job waits for what does not come."""
+"""What happens when an attempt ends early, and how long the job waits for what does not come."""
 
 from pydantic import Field
 
 from simplerl_api.struct import Struct
 
+MAX_SECONDS = 31_536_000
+"""A year."""
+
 
 class Recovery(Struct):
-    """Bounds on waiting."""
+    """Attempts and bounds on waiting; all of it may change while the job runs."""
 
+    backoff_limit: int = Field(default=3, ge=0, le=100)
+    """Failed attempts after which another one is tried; preemption, eviction and drains are not counted."""
+    scheduling_deadline_seconds: int | None = Field(default=None, ge=10, le=MAX_SECONDS)
+    """Seconds in which all pods must have a node, from the attempt's start or its queue's admission; then the job
+    fails. Absent: it waits."""
     startup_deadline_seconds: int = Field(default=1800, ge=10, le=604800)
-    """Seconds from the creation of the pods to the first step."""
+    """Seconds to the first step, from when all pods have a node; then the attempt fails."""
     stall_timeout_seconds: int = Field(default=1800, ge=10, le=604800)
-    """Seconds without progress of any kind while training."""
+    """Seconds without progress of any kind while training; then the attempt fails."""
+    drain_seconds: int = Field(default=120, ge=1, le=3600)
+    """Seconds in which the driver may save its last finished step before its pods are ended."""

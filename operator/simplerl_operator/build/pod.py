@@ -24,6 +24,7 @@ METRICS_PORT = 8080
 _AGENT_PORT = 52365
 """Ray's agent: its /api/healthz needs no token (Ray 2.53 and newer)."""
 _GRACE_SECONDS = 30
+"""Seconds that a pod has to end after its drain."""
 
 
 def head(job: Job) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> di
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        "terminationGracePeriodSeconds": job.spec.recovery.drain_seconds + _GRACE_SECONDS,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,

@@ -17,7 +17,7 @@ def run(job: Job) -> Run:
         namespace=job.namespace,
         uid=job.uid,
         attempt=job.attempt,
-        submission_id=job.cluster_name,
+        submission_id=job.submission_id,
         spec=job.spec,
         plan=job.plan,
         output=f"{CHECKPOINT_MOUNT}/{names.output_folder(job.namespace, job.name, job.uid)}",

@@ -2,7 +2,7 @@
 
 from simplerl_api.status import Phase
 from simplerl_operator import clock
-from simplerl_operator.decide.decision import Decision
+from simplerl_operator.decide.decision import Begin, Decision
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
 
@@ -70,7 +70,7 @@ def start(seen: Observation, now: float) -> Decision | None:
         reason=Reason.CREATING_CLUSTER,
         message=f"RayCluster {seen.job.cluster_name} is being made",
         cluster_ready=False,
-        start=True,
+        begin=Begin.FIRST,
         wake=0.0,
     )
 

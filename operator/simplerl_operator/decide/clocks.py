@@ -6,6 +6,10 @@ from simplerl_api.status import Phase
 from simplerl_operator import clock
 from simplerl_operator.observe.observation import Observation
 
+HALF_PLACED_SECONDS = 600.0
+NO_DEADLINE = 3600.0
+"""Seconds until the next look where no deadline runs."""
+
 
 def recovery(seen: Observation) -> Recovery:
     return seen.job.spec.recovery if seen.job.spec is not None else Recovery()
@@ -38,5 +42,44 @@ def last_progress(seen: Observation, now: float) -> float:
     return max(times)
 
 
+def active(seen: Observation, now: float) -> float:
+    """Seconds for which the job was active, up to now."""
+    since = seen.job.status.active_since
+    return seen.job.status.active_seconds + (0.0 if since is None else max(0.0, now - clock.seconds(since)))
+
+
+def starting_since(seen: Observation) -> float | None:
+    """From when the startup deadline counts: all pods have nodes. A RayCluster of which KubeRay makes nothing at all
+    waits for no node, and counts from the start."""
+    if seen.job.status.scheduled_time is not None:
+        return max(started(seen), clock.seconds(seen.job.status.scheduled_time))
+    if seen.scheduled or seen.job.submitted:
+        return started(seen)
+    makes_none = seen.cluster is not None and not seen.pods and seen.cluster.replica_failure is None
+    return started(seen) if seen.cluster is None or makes_none else None
+
+
+def half_placed_since(seen: Observation) -> float | None:
+    """Since when some pods hold nodes and the others find none; None where that is not so, or another scheduler or a
+    queue sees to it."""
+    spec = seen.job.spec
+    if seen.job.submitted or seen.scheduled or spec is None or spec.cluster.scheduler_name is not None:
+        return None
+    if seen.job.status.admitted_time is not None:
+        return None
+    held = [pod.placed for pod in seen.pods if pod.placed is not None]
+    waits = any(pod.unscheduled for pod in seen.pods)
+    return max(held) if held and waits else None
+
+
 def until_deadline(seen: Observation, now: float) -> float:
-    return max(1.0, started(seen) + recovery(seen).startup_deadline_seconds - now)
+    """Seconds to the next of the deadlines before the first step."""
+    limits = recovery(seen)
+    due = []
+    if (since := starting_since(seen)) is not None:
+        due.append(since + limits.startup_deadline_seconds)
+    if limits.scheduling_deadline_seconds is not None and not seen.scheduled and not seen.job.submitted:
+        due.append(started(seen) + limits.scheduling_deadline_seconds)
+    if (since := half_placed_since(seen)) is not None:
+        due.append(since + HALF_PLACED_SECONDS)
+    return max(1.0, min(due) - now) if due else NO_DEADLINE

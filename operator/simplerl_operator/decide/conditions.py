@@ -9,8 +9,8 @@ from simplerl_operator.decide.decision import Decision
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.job import Job
 
-READY_PHASES = frozenset({Phase.TRAINING, Phase.SUCCEEDED})
-"""As for batch Jobs, a running one is current: tools that wait for Ready do not time out on training."""
+READY_PHASES = frozenset({Phase.TRAINING, Phase.SUSPENDED, Phase.SUCCEEDED})
+"""As for batch Jobs, a running or suspended one is current: tools that wait for Ready do not time out on training."""
 MESSAGE_LENGTH = 2048
 
 
@@ -19,7 +19,7 @@ def conditions(job: Job, decision: Decision, now: float) -> list[Condition]:
     assert decision.phase is not None
     reason, message = decision.reason, decision.message
     stalled = decision.phase is Phase.FAILED or decision.refused
-    ready = decision.phase in READY_PHASES
+    ready = decision.phase in READY_PHASES and not decision.refused
     rows: Sequence[tuple[str, bool | None, str, str]] = (
         (
             "Accepted",
@@ -28,6 +28,7 @@ def conditions(job: Job, decision: Decision, now: float) -> list[Condition]:
             message if decision.refused else "",
         ),
         ("ClusterReady", *_cluster_ready(job, decision)),
+        ("Suspended", *_suspended(decision)),
         ("Succeeded", *_succeeded(decision)),
         ("Ready", ready, reason, message),
         ("Reconciling", not ready and not stalled, reason, message if not ready and not stalled else ""),
@@ -44,6 +45,16 @@ def _cluster_ready(job: Job, decision: Decision) -> tuple[bool | None, str, str]
     if decision.over:
         return False, Reason.RELEASED, "the job is over"
     return False, decision.reason, decision.message
+
+
+def _suspended(decision: Decision) -> tuple[bool, str, str]:
+    match decision.phase:
+        case Phase.SUSPENDED:
+            return True, Reason.SUSPENDED, ""
+        case Phase.SUSPENDING:
+            return False, decision.reason, decision.message
+        case _:
+            return False, Reason.NOT_SUSPENDED, ""
 
 
 def _succeeded(decision: Decision) -> tuple[bool | None, str, str]:

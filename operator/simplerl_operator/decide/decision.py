@@ -12,8 +12,36 @@ class Action(StrEnum):
     NOTHING = "Nothing"
     CREATE_CLUSTER = "CreateCluster"
     SUBMIT = "Submit"
+    DRAIN = "Drain"
+    """Ask the driver to save its last finished step and to end."""
     RELEASE = "Release"
     """Delete the RayCluster."""
+    DELETE_JOB = "DeleteJob"
+    """Delete the job itself."""
+
+
+class Begin(StrEnum):
+    """How an attempt begins; it does with a write to the status, before anything is made."""
+
+    FIRST = "First"
+    """From this write on the spec is fixed."""
+    NEW_CLUSTER = "NewCluster"
+    SAME_CLUSTER = "SameCluster"
+    """In the pods of the attempt before."""
+    ADMITTED = "Admitted"
+    """In the RayCluster of the attempt before, with new pods, since Kueue lets it run again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """An attempt ends with this write."""
+
+    charged: bool
+    """Whether it counts against spec.recovery.backoffLimit."""
+    counted: bool = True
+    """Whether it counts at all; a suspension does not."""
+    retry: float | None = None
+    """When the next attempt may begin, in seconds since 1970."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +61,14 @@ class Decision:
     """Kueue holds the RayCluster back: what was submitted to it is gone, and is submitted anew once it is admitted."""
     admitted: bool = False
     """Kueue lets the RayCluster run, from this write on."""
-    start: bool = False
-    """Begin the first attempt: from this write on the spec is fixed."""
+    begin: Begin | None = None
+    """An attempt begins."""
+    ended: Ended | None = None
+    """The attempt ends."""
     submitted: bool = False
     """The submission has been seen at Ray's Jobs API."""
     log: tuple[str, ...] = ()
-    """The driver's last lines, where the job failed."""
+    """The driver's last lines, where the attempt failed."""
     wake: float | None = None
     """Seconds until the next look, where no event will call for it."""
 

@@ -38,7 +38,7 @@ def between(before: Status, after: Status) -> list[Happening]:
     was, now = _standing(before), _standing(after)
     if after.phase is not None and was[:2] != now[:2]:
         phase, reason, message = now
-        warning = phase == Phase.FAILED or reason in _WARNINGS or _refused(after)
+        warning = phase in (Phase.FAILED, Phase.RECOVERING) or reason in _WARNINGS or _refused(after)
         out.append(Happening(reason, clip(message or f"phase {phase}", NOTE_LENGTH), warning))
     return out
 

@@ -3,27 +3,39 @@
 from simplerl_api.progress import Progress, RunState
 from simplerl_api.status import Phase
 from simplerl_operator.decide.decision import Decision
-from simplerl_operator.decide.failure import fail
+from simplerl_operator.decide.failure import lose
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.observation import Observation, RayJobState
+from simplerl_operator.observe.pods import Pod
 
 
-def driver_finished(seen: Observation, now: float) -> Decision | None:
-    """The driver's last document says how the run ended."""
+def driver_succeeded(seen: Observation, now: float) -> Decision | None:
+    """The driver's last document says that all is done."""
+    last = last_document(seen)
+    if last is None or last.state is not RunState.SUCCEEDED:
+        return None
+    return Decision(
+        phase=Phase.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        message=f"all {last.total_steps} steps are done" if last.total_steps else "the evaluation is done",
+        cluster_ready=False,
+    )
+
+
+def driver_failed(seen: Observation, now: float) -> Decision | None:
+    """The driver's last document says why the run ended. Where the cluster took a pod from it, that is why."""
     last = last_document(seen)
     if last is None or not last.finished:
         return None
-    if last.state is RunState.SUCCEEDED:
-        return Decision(
-            phase=Phase.SUCCEEDED,
-            reason=Reason.COMPLETED,
-            message=f"all {last.total_steps} steps are done" if last.total_steps else "the evaluation is done",
-            cluster_ready=False,
-        )
+    if (victim := _disrupted(seen)) is not None:
+        said = "the driver drained" if last.failure is None else last.failure.message
+        return lose(seen, now, Reason.INTERRUPTED, f"{_taken(victim)}; {said}", charged=False)
+    if last.state is RunState.DRAINED:
+        return lose(seen, now, Reason.DRAINED, "the driver was asked to drain, and has done so", charged=False)
     if last.failure is None:
-        return fail(seen, Reason.DRIVER_FAILED, "the driver ended without saying why")
-    return fail(seen, last.failure.reason, last.failure.message)
+        return lose(seen, now, Reason.DRIVER_FAILED, "the driver ended without saying why")
+    return lose(seen, now, last.failure.reason, last.failure.message)
 
 
 def last_document(seen: Observation) -> Progress | None:
@@ -39,25 +51,28 @@ def ray_job_over(seen: Observation, now: float) -> Decision | None:
     job = seen.head.ray_job if seen.head else None
     if job is None or not job.state.over:
         return None
+    if (victim := _disrupted(seen)) is not None:
+        return lose(seen, now, Reason.INTERRUPTED, _taken(victim), charged=False)
     if job.state is RayJobState.STOPPED:
-        return fail(seen, Reason.DRIVER_STOPPED, f"the Ray job {seen.job.cluster_name} was stopped by somebody")
+        return lose(seen, now, Reason.DRIVER_STOPPED, f"the Ray job {seen.job.submission_id} was stopped by somebody")
     code = "" if job.exit_code is None else f" with exit code {job.exit_code}"
     said = f": {' '.join(job.message.split())[:300]}" if job.message and job.exit_code is None else ""
-    return fail(seen, Reason.DRIVER_FAILED, f"the driver ended{code} without a last document{said}")
+    return lose(seen, now, Reason.DRIVER_FAILED, f"the driver ended{code} without a last document{said}")
 
 
 def cluster_lost(seen: Observation, now: float) -> Decision | None:
     """The RayCluster that was made is gone, or going."""
     if seen.job.status.cluster is None or (seen.cluster is not None and not seen.cluster.deleting):
         return None
-    return fail(seen, Reason.CLUSTER_LOST, f"RayCluster {seen.job.status.cluster.name} was deleted by somebody")
+    name = seen.job.status.cluster.name
+    return lose(seen, now, Reason.CLUSTER_LOST, f"RayCluster {name} was deleted by somebody")
 
 
 def head_lost(seen: Observation, now: float) -> Decision | None:
     """The head's containers are gone for good, or its pod is."""
     ended = [pod for pod in (*seen.pods, *seen.lost) if pod.role == pods.HEAD and pod.ended]
     if ended:
-        return fail(seen, Reason.HEAD_LOST, f"head pod {ended[0].name} ended: {ended[0].story}")
+        return _lose(seen, now, Reason.HEAD_LOST, ended[0], f"head pod {ended[0].name} ended: {ended[0].story}")
     if not _complete_once(seen):
         return None
     head = seen.head_pod
@@ -65,15 +80,21 @@ def head_lost(seen: Observation, now: float) -> Decision | None:
         return None
     gone = [head] if head else [pod for pod in seen.lost if pod.role == pods.HEAD]
     if gone:
-        return fail(seen, Reason.HEAD_LOST, f"head pod {gone[-1].name} was deleted")
-    return fail(seen, Reason.HEAD_LOST, "the head pod is gone; how it ended was not seen")
+        return _lose(seen, now, Reason.HEAD_LOST, gone[-1], f"head pod {gone[-1].name} was deleted")
+    return lose(seen, now, Reason.HEAD_LOST, "the head pod is gone; how it ended was not seen")
 
 
 def worker_lost(seen: Observation, now: float) -> Decision | None:
-    """A worker's containers are gone for good, or the pods are no longer the ones that were ready."""
+    """A worker's containers are gone for good, or the pods are no longer the ones that were ready.
+
+    Where some workers hold engines alone, the driver knows which are gone: KubeRay replaces a pod without ranks and its
+    engines join again, and of a rank's it says LostRank.
+    """
+    if seen.job.submitted and seen.job.engines_apart:
+        return None
     ended = [pod for pod in (*seen.pods, *seen.lost) if pod.role == pods.WORKER and pod.ended]
     if ended:
-        return fail(seen, Reason.WORKER_LOST, f"worker pod {ended[0].name} ended: {ended[0].story}")
+        return _lose(seen, now, Reason.WORKER_LOST, ended[0], f"worker pod {ended[0].name} ended: {ended[0].story}")
     if not _complete_once(seen):
         return None
     leaving = [pod for pod in seen.workers if pod.deleting]
@@ -83,17 +104,38 @@ def worker_lost(seen: Observation, now: float) -> Decision | None:
         return None
     gone = leaving + [pod for pod in seen.lost if pod.role == pods.WORKER]
     if gone:
-        return fail(seen, Reason.WORKER_LOST, f"worker pod {gone[0].name} was deleted")
-    return fail(seen, Reason.WORKER_LOST, "a worker pod is gone; how it ended was not seen")
+        return _lose(seen, now, Reason.WORKER_LOST, gone[0], f"worker pod {gone[0].name} was deleted")
+    return lose(seen, now, Reason.WORKER_LOST, "a worker pod is gone; how it ended was not seen")
 
 
 def submission_lost(seen: Observation, now: float) -> Decision | None:
     """A head that forgot the job has lost the run with it."""
     if not seen.job.submitted or seen.head is None or not seen.head.asked or seen.head.ray_job is not None:
         return None
-    return fail(seen, Reason.SUBMISSION_LOST, f"Ray no longer knows the job {seen.job.cluster_name} submitted to it")
+    return lose(
+        seen, now, Reason.SUBMISSION_LOST, f"Ray no longer knows the job {seen.job.submission_id} submitted to it"
+    )
 
 
 def _complete_once(seen: Observation) -> bool:
     """Whether all pods of the attempt were ready at some time."""
     return seen.job.status.cluster is not None and seen.job.status.cluster.pod_set is not None
+
+
+def _lose(seen: Observation, now: float, reason: Reason, pod: Pod, message: str) -> Decision:
+    """The attempt ends with a pod; it is not charged where the cluster took the pod, this one or another."""
+    victim = pod if pod.disruption else _disrupted(seen)
+    if victim is not None:
+        return lose(seen, now, Reason.INTERRUPTED, _taken(victim), charged=False)
+    return lose(seen, now, reason, message)
+
+
+def _disrupted(seen: Observation) -> Pod | None:
+    """A pod of the attempt that the cluster took, unless all pods are well again."""
+    if seen.ready:
+        return None
+    return next((pod for pod in (*seen.pods, *seen.lost) if pod.disruption), None)
+
+
+def _taken(pod: Pod) -> str:
+    return f"the cluster took {pod.role} pod {pod.name}: {pod.disruption}"

@@ -5,7 +5,8 @@ from simplerl_api.progress import RunState
 from simplerl_api.status import Phase
 from simplerl_operator import clock
 from simplerl_operator.build import scheduling
-from simplerl_operator.decide.decision import Decision
+from simplerl_operator.decide import recovering
+from simplerl_operator.decide.decision import Begin, Decision, Ended
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
 
@@ -29,6 +30,7 @@ def held_back(seen: Observation, now: float) -> Decision | None:
         message=message,
         cluster_ready=False,
         queued=True,
+        ended=Ended(charged=False) if _at_work(seen) else None,
         wake=_LATER if told else _SOON,
     )
 
@@ -39,11 +41,22 @@ def admitted(seen: Observation, now: float) -> Decision | None:
     unnoticed = seen.job.status.admitted_time is None and seen.workload is not None and seen.workload.admitted
     if seen.cluster is None or seen.cluster.deleting or not (waited or unnoticed):
         return None
+    again = recovering.ended(seen)
+    if again and seen.former:
+        pod = seen.former[0]
+        return Decision(
+            phase=Phase.QUEUED,
+            reason=Reason.WAITING_FOR_OLD_PODS,
+            message=f"admitted by Kueue; the next attempt waits for {pod.role} pod {pod.name} to go",
+            cluster_ready=False,
+            wake=_SOON,
+        )
     return Decision(
         phase=Phase.PROVISIONING,
         reason=Reason.WAITING_FOR_PODS,
         message="admitted by Kueue; the pods are being made",
         cluster_ready=False,
+        begin=Begin.ADMITTED if again else None,
         admitted=True,
         wake=0.0,
     )
@@ -59,6 +72,13 @@ def unheeded(seen: Observation, now: float) -> str:
     return (
         f"label {scheduling.QUEUE} is {queue}, but no Kueue has taken RayCluster {seen.cluster.name}: it does not queue"
     )
+
+
+def _at_work(seen: Observation) -> bool:
+    """Whether the attempt has had pods, which it loses."""
+    if recovering.ended(seen):
+        return False
+    return seen.job.submitted or (seen.job.status.phase is Phase.PROVISIONING and seen.job.status.admitted_time is not None)
 
 
 def _why(seen: Observation) -> tuple[Reason, str]:

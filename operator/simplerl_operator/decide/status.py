@@ -6,13 +6,17 @@ from simplerl_api.status import AttemptStatus, ClusterStatus, FailureStatus, Pha
 from simplerl_operator import clock
 from simplerl_operator.decide import figures, losses
 from simplerl_operator.decide.conditions import MESSAGE_LENGTH, clip, conditions
-from simplerl_operator.decide.decision import Decision
+from simplerl_operator.decide.decision import Begin, Decision
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.observation import Observation
 
 LOG_BYTES = 4096
 MAX_ATTEMPTS = 5
 MAX_TERMINATIONS = 20
+_RESTING = frozenset({Phase.QUEUED, Phase.SUSPENDED, Phase.SUCCEEDED, Phase.FAILED})
+"""Phases in which the job's own clock stands."""
+_BETWEEN = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDING, Phase.RECOVERING})
+"""Phases in which the RayCluster is no longer news."""
 _FIGURES = ("training", "evaluations", "checkpoint", "model", "versions", "summary")
 """Parts of the status that change with every step: written at most every so many seconds."""
 
@@ -21,32 +25,84 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
     """The status after a decision. Counters and clocks come from the status before; `now` in seconds since 1970."""
     before = seen.job.status
     if decision.phase is None:
-        return before
+        return before if seen.job.deleting else _of_generation(before, seen.job.generation)
     fields: dict[str, Any] = {name: getattr(before, name) for name in Status.model_fields}
     fields |= {
         "observed_generation": seen.job.generation,
         "phase": decision.phase,
         "conditions": conditions(seen.job, decision, now),
     }
-    if decision.start:
-        fields |= {
-            "start_time": clock.rfc3339(now),
-            "attempt": 1,
-            "attempt_start_time": clock.rfc3339(now),
-            "plan": seen.job.plan,
-        }
+    fields |= _activity(before, decision, now)
+    if decision.begin is not None:
+        fields |= _beginning(seen, decision.begin, now)
+    elif seen.job.started:
+        fields["cluster"] = _cluster(seen, decision)
+        fields |= _clocks(seen, decision, now)
     if decision.admitted:
         fields["admitted_time"] = clock.rfc3339(now)
-    if seen.job.started:
-        fields["cluster"] = _cluster(seen, decision)
     progress = losses.last_document(seen)
-    if progress is not None and (decision.over or decision.submitted or decision.queued):
+    if progress is not None and (decision.over or decision.ended or decision.submitted):
         fields |= figures.read(progress, before, now)
     if decision.over:
-        fields |= _ending(seen, decision, now, fields)
+        fields |= _ending(decision, now)
+    if decision.over or decision.ended:
+        fields |= _attempt(seen, decision, fields)
     status = Status(**fields)
     model = seen.job.spec.model if seen.job.spec is not None else None
     return status.model_copy(update={"summary": figures.summary(status, model)})
+
+
+def _of_generation(status: Status, generation: int) -> Status:
+    """What is over stays as it is, and holds for a spec whose live fields changed."""
+    if status.observed_generation in (None, generation):
+        return status
+    now = [c.model_copy(update={"observed_generation": generation}) for c in status.conditions]
+    return status.model_copy(update={"observed_generation": generation, "conditions": now})
+
+
+def _activity(before: Status, decision: Decision, now: float) -> dict[str, Any]:
+    """The job's own clock, which stands while it is queued or suspended."""
+    runs = decision.begin is not None or (before.start_time is not None and decision.phase not in _RESTING)
+    if runs and before.active_since is None:
+        return {"active_since": clock.rfc3339(now)}
+    if not runs and before.active_since is not None:
+        passed = max(0, int(now) - int(clock.seconds(before.active_since)))
+        return {"active_since": None, "active_seconds": before.active_seconds + passed}
+    return {}
+
+
+def _beginning(seen: Observation, how: Begin, now: float) -> dict[str, Any]:
+    """The first write of an attempt."""
+    time, before = clock.rfc3339(now), seen.job.status
+    fields: dict[str, Any] = {"attempt_start_time": time, "suspend_time": None, "next_retry_time": None}
+    match how:
+        case Begin.FIRST:
+            return fields | {"start_time": time, "attempt": 1, "plan": seen.job.plan}
+        case Begin.NEW_CLUSTER:
+            fresh = {"cluster": None, "scheduled_time": None, "admitted_time": None}
+            return fields | fresh | {"attempt": seen.job.attempt + 1, "plan": seen.job.plan}
+        case Begin.ADMITTED:
+            return fields | {"scheduled_time": None, "attempt": seen.job.attempt + 1}
+        case Begin.SAME_CLUSTER:
+            assert before.cluster is not None, "an attempt goes on in a RayCluster that is there"
+            cluster = before.cluster.model_copy(update={"submission_id": None})
+            return fields | {"cluster": cluster, "scheduled_time": time, "attempt": seen.job.attempt + 1}
+
+
+def _clocks(seen: Observation, decision: Decision, now: float) -> dict[str, Any]:
+    before, fields = seen.job.status, dict[str, Any]()
+    if decision.phase in (Phase.PROVISIONING, Phase.STARTING) and not seen.job.submitted:
+        if not seen.scheduled:
+            fields["scheduled_time"] = None
+        elif before.scheduled_time is None:
+            fields["scheduled_time"] = clock.rfc3339(now)
+    if decision.phase is Phase.SUSPENDING and before.phase is not Phase.SUSPENDING:
+        fields["suspend_time"] = clock.rfc3339(now)
+    if decision.ended is not None and decision.ended.retry is not None:
+        fields["next_retry_time"] = clock.rfc3339(decision.ended.retry)
+    elif decision.phase is not Phase.RECOVERING:
+        fields["next_retry_time"] = None
+    return fields
 
 
 def worth_writing(before: Status, after: Status, now: float, figures_seconds: float) -> float | None:
@@ -70,13 +126,15 @@ def _without(status: Status, names: tuple[str, ...]) -> dict[str, Any]:
 def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
     """What is known of the RayCluster; once it is there, what it was stays when it goes."""
     before = seen.job.status.cluster
-    if seen.cluster is None or seen.cluster.owner_uid != seen.job.uid or decision.over:
+    if decision.phase is Phase.SUSPENDED:
+        return None  # the next attempt has another one
+    if seen.cluster is None or seen.cluster.owner_uid != seen.job.uid or decision.phase in _BETWEEN:
         return before
     if decision.queued:
         return ClusterStatus(name=seen.cluster.name, uid=seen.cluster.uid, desired_workers=seen.wanted_pods - 1)
     submission = before.submission_id if before else None
     pod_set = before.pod_set if before else None
-    if pod_set is None and seen.ready:
+    if seen.ready and (pod_set is None or (seen.job.submitted and seen.job.engines_apart)):
         pod_set = pods.set_digest(seen.pods)
     ready = sum(pod.ready for pod in seen.workers)
     if seen.job.submitted and before is not None:
@@ -85,30 +143,38 @@ def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
         name=seen.cluster.name,
         uid=seen.cluster.uid,
         head_service=seen.cluster.head_service or (before.head_service if before else None),
-        submission_id=seen.cluster.name if decision.submitted else submission,
+        submission_id=seen.job.submission_id if decision.submitted else submission,
         ready_workers=ready,
         desired_workers=seen.wanted_pods - 1,
         pod_set=pod_set,
     )
 
 
-def _ending(seen: Observation, decision: Decision, now: float, fields: dict[str, Any]) -> dict[str, Any]:
-    training = fields["training"]
-    ended = AttemptStatus(
-        number=seen.job.attempt,
-        reason=decision.reason,
-        message=clip(decision.message, MESSAGE_LENGTH),
-        last_step=training.step if training is not None else 0,
-        terminations=_terminations(seen),
-    )
-    out: dict[str, Any] = {
-        "completion_time": clock.rfc3339(now),
-        "attempts": [*seen.job.status.attempts, ended][-MAX_ATTEMPTS:],
-    }
+def _ending(decision: Decision, now: float) -> dict[str, Any]:
+    out: dict[str, Any] = {"completion_time": clock.rfc3339(now)}
     if decision.phase is Phase.FAILED:
         out["failure"] = FailureStatus(
             reason=decision.reason, message=clip(decision.message, MESSAGE_LENGTH), log=log_tail(decision.log)
         )
+    return out
+
+
+def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any]) -> dict[str, Any]:
+    """The end of an attempt; one that ended before the job did is not told twice."""
+    before, training, said = seen.job.status, fields["training"], losses.last_document(seen)
+    if before.attempts and before.attempts[-1].number == seen.job.attempt:
+        return {}
+    ended = AttemptStatus(
+        number=seen.job.attempt,
+        reason=decision.reason,
+        message=clip(decision.message, MESSAGE_LENGTH),
+        last_step=said.step if said is not None else training.step if training is not None else 0,
+        terminations=_terminations(seen),
+    )
+    out: dict[str, Any] = {"attempts": [*before.attempts, ended][-MAX_ATTEMPTS:]}
+    if decision.ended is not None and decision.ended.counted:
+        name = "failures" if decision.ended.charged else "interruptions"
+        out[name] = getattr(before, name) + 1
     return out
 
 

@@ -33,7 +33,7 @@ class Evidence:
             if uid not in there
             and uid not in self.retired(job.key)
             and pod.job_uid == job.uid
-            and pod.attempt == job.attempt
+            and pod.attempt == job.cluster_attempt
         )
 
     def retire(self, key: Key, there: Iterable[str]) -> None:

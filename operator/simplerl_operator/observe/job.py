@@ -6,11 +6,11 @@ from typing import Any
 
 from simplerl_api import names, validation
 from simplerl_api.job_defaults import JobDefaults
-from simplerl_api.plan import Plan, make_plan
+from simplerl_api.plan import PlacementKind, Plan, make_plan
 from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.cluster import Cluster
 from simplerl_api.spec.job import Spec
-from simplerl_api.status import Condition, Status
+from simplerl_api.status import Condition, Phase, Status
 
 Key = tuple[str, str]
 """Namespace and name of a job."""
@@ -55,7 +55,9 @@ class Job:
 
     @property
     def cluster_name(self) -> str:
-        """Name of the attempt's RayCluster, which is its submission id too."""
+        """Name of the attempt's RayCluster: an earlier attempt's where it goes on in that one."""
+        if self.status.cluster is not None:
+            return self.status.cluster.name
         return names.cluster(self.name, self.uid, self.attempt)
 
     @property
@@ -64,6 +66,23 @@ class Job:
         assert self.spec is not None
         defaults = self.plan.job_defaults if self.plan is not None else None
         return self.spec.cluster if defaults is None else defaults.cluster(self.spec.cluster)
+
+    @property
+    def cluster_attempt(self) -> int:
+        """The attempt for which the RayCluster was made; its pods bear this number."""
+        return names.cluster_attempt(self.cluster_name)
+
+    @property
+    def submission_id(self) -> str:
+        """The attempt's submission id at Ray."""
+        return names.submission(self.cluster_name, self.attempt)
+
+    @property
+    def engines_apart(self) -> bool:
+        """Whether some worker pods hold engines and no rank."""
+        if self.plan is None or self.plan.placement is PlacementKind.COLOCATED:
+            return False
+        return self.plan.nodes > -(-self.plan.ranks // self.plan.gpus_per_node)
 
     @property
     def submitted(self) -> bool:
@@ -81,9 +100,11 @@ def read(document: dict[str, Any], trainer_image: str, defaults: JobDefaults | N
     status = Status.model_validate(document.get("status", {}), extra="ignore")
     spec, faults = _spec(document)
     plan = status.plan if status.start_time is not None else None
-    if plan is None and spec is not None:
+    suspended = status.phase is Phase.SUSPENDED  # the next attempt is made of what spec.cluster says then
+    if (plan is None or suspended) and spec is not None:
         try:
-            plan = make_plan(spec, trainer_image, defaults=defaults)
+            image = plan.image if plan is not None and plan.image is not None else trainer_image
+            plan = make_plan(spec, image, defaults=plan.job_defaults if plan is not None else defaults)
         except PlanError as error:
             spec, faults = None, (f"spec.{error}",)
     return Job(

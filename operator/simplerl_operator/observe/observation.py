@@ -87,6 +87,10 @@ class Observation:
     """Pods of the attempt that are gone, as their last events showed them."""
     workload: Workload | None = None
     """Kueue's Workload of the RayCluster; looked for where one is to be expected."""
+    former: tuple[Pod, ...] = ()
+    """Pods of earlier attempts' RayClusters that still exist."""
+    dead_nodes: frozenset[str] = frozenset()
+    """Nodes that are absent or not ready, among those of pods that outstay their grace period."""
     inputs: Inputs | None = None
     head: Head | None = None
     progress: Progress | None = None
@@ -106,6 +110,12 @@ class Observation:
         return 1 + (self.job.plan.nodes if self.job.plan else 0)
 
     @property
+    def staying(self) -> tuple[Pod, ...]:
+        """Pods of any attempt that may still run. One past its grace period on a dead node cannot be asked: it counts
+        as gone, and the fence keeps it from disturbing (trainer: checkpoints/fence.py)."""
+        return tuple(pod for pod in (*self.pods, *self.former) if not (pod.deleting and pod.node in self.dead_nodes))
+
+    @property
     def head_pod(self) -> Pod | None:
         return next((pod for pod in self.pods if pod.role == pods.HEAD), None)
 
@@ -119,6 +129,11 @@ class Observation:
         cluster = self.job.status.cluster
         whole = cluster is not None and cluster.pod_set is not None and cluster.pod_set == pods.set_digest(self.pods)
         return self.ready or (whole and self.cluster is not None)
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether every pod is there and has a node."""
+        return len(self.pods) == self.wanted_pods and all(pod.scheduled for pod in self.pods)
 
     @property
     def ready(self) -> bool:

@@ -5,9 +5,10 @@ import time
 from dataclasses import replace
 
 from simplerl_api import names
+from simplerl_api.status import Phase
 from simplerl_operator import clock, head_address
 from simplerl_operator.build import scheduling, secret
-from simplerl_operator.kinds import CLAIM, EVENT, POD, RAY_CLUSTER, WORKLOAD
+from simplerl_operator.kinds import CLAIM, EVENT, NODE, POD, RAY_CLUSTER, WORKLOAD
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
 from simplerl_operator.observe import inputs, pods, ray_cluster, workload
 from simplerl_operator.observe.evidence import Evidence
@@ -23,6 +24,8 @@ _CLAIM = "PersistentVolumeClaim"
 """In the scheduler's message where a claim keeps a pod from being placed."""
 _STANDS_STILL = 4.0
 """Seconds after which something that does not come up is asked for its warnings."""
+_LATE = 5.0
+"""Seconds after a pod's grace period from which its node is looked at."""
 _EVENT_SECONDS = 1.0
 """Seconds by which an event may come after what it tells of shows in a list."""
 
@@ -55,17 +58,24 @@ class Observer:
             self.forget(job)
             return Observation(job=job, cluster=await self._cluster(job) if job.started else None)
         if not job.started:
-            usable = job.spec is not None and not job.faults
+            usable = job.spec is not None and not job.faults and not job.spec.suspend
             return Observation(job=job, inputs=await inputs.look(self._api, job) if usable else None)
         seen = await self._attempt(job)
-        if seen.cluster is not None and seen.cluster.suspended:
+        if job.status.phase in (Phase.RECOVERING, Phase.SUSPENDED):
+            self.forget(job)  # the attempt is over, and its evidence in the status
+            return await self._leaving(replace(seen, lost=()))
+        suspends = job.status.phase is Phase.SUSPENDING or (job.spec is not None and job.spec.suspend)
+        if seen.cluster is not None and seen.cluster.suspended and not suspends:
             return await self._queued(seen)
         if _lost_unseen(seen):
             # the event that shows how the pod ended is on its way
             await asyncio.sleep(_EVENT_SECONDS)
             seen = await self._attempt(job)
-            if seen.cluster is not None and seen.cluster.suspended:
+            if seen.cluster is not None and seen.cluster.suspended and not suspends:
                 return await self._queued(seen)
+        if suspends:
+            seen = await self._leaving(seen)
+            return await self._running(seen) if job.submitted else seen
         if job.submitted:
             return await self._running(seen)
         if seen.assembled and seen.head_pod is not None:
@@ -74,15 +84,34 @@ class Observer:
 
     async def _attempt(self, job: Job) -> Observation:
         cluster, there = await asyncio.gather(self._cluster(job), self._pods(job))
-        there = tuple(pod for pod in there if pod.uid not in self._evidence.retired(job.key))
         lost = self._evidence.lost(job, {pod.uid for pod in there})
-        return Observation(job=job, cluster=cluster, pods=there, lost=lost)
+        retired = self._evidence.retired(job.key)
+        current = tuple(pod for pod in there if pod.attempt == job.cluster_attempt and pod.uid not in retired)
+        former = tuple(pod for pod in there if pod not in current)
+        return Observation(job=job, cluster=cluster, pods=current, lost=lost, former=former)
+
+    async def _leaving(self, seen: Observation) -> Observation:
+        """Pods that should go: of those that outstay their grace period, does the node still live?"""
+        now = time.time()
+        late = {p.node for p in (*seen.pods, *seen.former) if p.node and p.due is not None and now > p.due + _LATE}
+        dead = [node for node in sorted(late) if not await self._node_lives(node)]
+        return replace(seen, dead_nodes=frozenset(dead))
+
+    async def _node_lives(self, name: str) -> bool:
+        try:
+            node = await self._api.get(NODE, None, name)
+        except Refused as refusal:
+            if refusal.status != 403:
+                raise
+            return True  # an operator of few namespaces may not read nodes: its jobs wait until the pods are gone
+        conditions = (node or {}).get("status", {}).get("conditions") or []
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
     async def _queued(self, seen: Observation) -> Observation:
         """Kueue holds the RayCluster back, or has just taken its pods: what became of them is no evidence."""
         job = seen.job
         self._evidence.retire(job.key, {pod.uid for pod in seen.pods})
-        progress = self._progress.last(job.key, job.cluster_name) if job.submitted else None
+        progress = self._progress.last(job.key, job.submission_id) if job.submitted else None
         if not job.submitted:
             self._progress.forget(job.key)
         return replace(seen, workload=await self._workload(seen), progress=progress, pods=(), lost=())
@@ -111,8 +140,7 @@ class Observer:
         return None if document is None else ray_cluster.read(document)
 
     async def _pods(self, job: Job) -> tuple[Pod, ...]:
-        selector = f"{names.LABEL_UID}={job.uid},{names.LABEL_ATTEMPT}={job.attempt}"
-        found = await self._api.list(POD, job.namespace, labels=selector)
+        found = await self._api.list(POD, job.namespace, labels=f"{names.LABEL_UID}={job.uid}")
         return tuple(pods.ordered(pods.read(document) for document in found))
 
     async def _rising(self, seen: Observation) -> Observation:
@@ -167,7 +195,7 @@ class Observer:
         head = Head(lock=lock, silence=against)
         if lock is Lock.ENFORCED:
             try:
-                ray_job = await self._ray_jobs.find(base, token, job.cluster_name)
+                ray_job = await self._ray_jobs.find(base, token, job.submission_id)
                 head = Head(lock=lock, asked=True, ray_job=ray_job)
             except HeadSilent as silence:
                 head = Head(lock=lock, silence=str(silence))
@@ -178,16 +206,16 @@ class Observer:
         job, pod = seen.job, seen.head_pod
         if pod is None or (pod.address is None and self._stand_in is None):
             # its last lines are the evidence of a head that went before anybody looked
-            return replace(seen, progress=self._progress.last(job.key, job.cluster_name))
+            return replace(seen, progress=self._progress.last(job.key, job.submission_id))
         token = self.token(job)
         url = head_address.progress(job, pod, self._stand_in)
-        driver = self._progress.follow(job.key, url, job.cluster_name, token)
+        driver = self._progress.follow(job.key, url, job.submission_id, token)
         head: Head | None = None
         if driver.silence:
             head = Head(silence=driver.silence)
             try:
                 base = head_address.dashboard(job, pod, self._stand_in)
-                ray_job = await self._ray_jobs.find(base, token, job.cluster_name)
+                ray_job = await self._ray_jobs.find(base, token, job.submission_id)
                 head = Head(asked=True, ray_job=ray_job, silence=driver.silence)
             except HeadSilent as silence:
                 head = Head(silence=f"{driver.silence}; {silence}")
@@ -199,4 +227,6 @@ def _lost_unseen(seen: Observation) -> bool:
     cluster = seen.job.status.cluster
     if seen.cluster is None or seen.lost or cluster is None or cluster.pod_set is None:
         return False
+    if seen.job.submitted and seen.head_pod is not None and seen.job.engines_apart:
+        return False  # the driver tells of it
     return len(seen.pods) < seen.wanted_pods or pods.set_digest(seen.pods) != cluster.pod_set

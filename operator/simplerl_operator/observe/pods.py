@@ -7,7 +7,11 @@ from typing import Any
 
 from simplerl_api import names
 from simplerl_api.status import Termination
+from simplerl_operator import clock
 
+_DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "Shutdown", "NodeLost", "NodeAffinity"})
+_OWN_LIMIT = ("exceeds the limit", "exceeded its local", "exceeds the total limit", "exceeded the total limit")
+"""Words of kubelet where a pod took more ephemeral storage than its own limit."""
 HEAD = "head"
 WORKER = "worker"
 
@@ -41,6 +45,14 @@ class Pod:
     scheduled: bool = True
     unscheduled: str = ""
     """The scheduler's message where it found no node."""
+    placed: float | None = None
+    """When it got its node, in seconds since 1970."""
+    node: str = ""
+    """Name of its node; empty where it has none."""
+    due: float | None = None
+    """When its grace period ends, in seconds since 1970, once it is being deleted."""
+    disruption: str = ""
+    """Why the cluster ends the pod, where it does: preemption, eviction, drain, a lost node."""
     address: str | None = None
     """The pod's IP."""
     reason: str = ""
@@ -92,6 +104,12 @@ def read(document: Mapping[str, Any]) -> Pod:
         ready=conditions.get("Ready", {}).get("status") == "True",
         deleting="deletionTimestamp" in metadata,
         scheduled=placed.get("status") == "True" or bool(spec.get("nodeName")),
+        placed=clock.seconds(time)
+        if placed.get("status") == "True" and (time := placed.get("lastTransitionTime"))
+        else None,
+        node=spec.get("nodeName") or "",
+        due=clock.seconds(metadata["deletionTimestamp"]) if "deletionTimestamp" in metadata else None,
+        disruption=_disruption(conditions.get("DisruptionTarget", {}), status),
         unscheduled=placed.get("message", "") if placed.get("reason") == "Unschedulable" else "",
         address=status.get("podIP"),
         reason=status.get("reason", ""),
@@ -116,6 +134,20 @@ def read(document: Mapping[str, Any]) -> Pod:
         },
         auth_mode=_auth_mode(spec),
     )
+
+
+def _disruption(target: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions; kubelets of older
+    versions say it with the pod's reason alone. A pod that is evicted since it took more than its own limit is no
+    victim of others."""
+    said = str(status.get("message", ""))
+    if any(word in said for word in _OWN_LIMIT):
+        return ""
+    if target.get("status") == "True":
+        return ": ".join(part for part in (target.get("reason", ""), target.get("message", "")) if part)
+    if status.get("reason") in _DISRUPTED:
+        return ": ".join(part for part in (status["reason"], said) if part)
+    return ""
 
 
 def set_digest(pods: Iterable[Pod]) -> str:

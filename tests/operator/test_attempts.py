@@ -1,0 +1,268 @@
+"""Attempts: what is tried again, where, when, and what is charged, against a real API server."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.operator import documents
+from tests.operator.control_plane import ControlPlane, eventually
+from tests.operator.heads import Heads
+from tests.operator.kuberay import Cluster
+from tests.operator.life import Life
+from tests.operator.operator_process import OperatorProcess
+
+from simplerl_api.run import ENTRYPOINT, Run
+
+Parts = tuple[ControlPlane, Heads, str]
+RETRIED = {"backoffLimit": 1, "drainSeconds": 5}
+COLOCATED: dict[str, Any] = {"placement": {"colocated": {}}, "rollout": {"promptsPerStep": 64, "samplesPerPrompt": 8}}
+
+
+@pytest.fixture
+def parts(plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str) -> Parts:
+    return plane, heads, namespace
+
+
+def head_ends(cluster: Cluster) -> None:
+    cluster.end(f"{cluster.name}-head", 137, "OOMKilled")
+
+
+def worker_ends(cluster: Cluster) -> None:
+    cluster.end(f"{cluster.name}-workers-worker-1", 137, "OOMKilled")
+
+
+def cluster_goes(cluster: Cluster) -> None:
+    cluster.plane.request("DELETE", cluster.path)
+
+
+def head_preempted(cluster: Cluster) -> None:
+    cluster.take(
+        f"{cluster.name}-head", "PreemptionByScheduler", "default-scheduler: preempting to accommodate another"
+    )
+
+
+def worker_drained(cluster: Cluster) -> None:
+    cluster.take(f"{cluster.name}-workers-worker-0", "EvictionByEvictionAPI", "Eviction API: evicting")
+
+
+FAULTS: list[tuple[str, Callable[[Cluster], None], str, str, tuple[int, int]]] = [
+    (
+        "a head killed for memory (2, 4)",
+        head_ends,
+        "HeadLost",
+        "head pod {c}-head ended: container ray-head OOMKilled (exit code 137)",
+        (1, 0),
+    ),
+    (
+        "a worker killed for memory",
+        worker_ends,
+        "WorkerLost",
+        "worker pod {c}-workers-worker-1 ended: container ray-worker OOMKilled (exit code 137)",
+        (1, 0),
+    ),
+    ("a RayCluster deleted by somebody", cluster_goes, "ClusterLost", "RayCluster {c} was deleted by somebody", (1, 0)),
+    (
+        "a head that is preempted (33)",
+        head_preempted,
+        "Interrupted",
+        "the cluster took head pod {c}-head: PreemptionByScheduler: preempting to accommodate "
+        "another",
+        (0, 1),
+    ),
+    (
+        "a worker whose node is drained (33)",
+        worker_drained,
+        "Interrupted",
+        "the cluster took worker pod {c}-workers-worker-0: EvictionByEvictionAPI: Eviction API: evicting",
+        (0, 1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fault", "reason", "message", "counts"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+def test_lost_pods_lead_to_a_new_cluster_once_the_old_pods_are_gone(
+    parts: Parts, fault: Callable[[Cluster], None], reason: str, message: str, counts: tuple[int, int]
+) -> None:
+    life = Life(*parts, recovery=RETRIED, **COLOCATED)
+    cluster = life.training()
+    life.head.say(step=4, log=["step 4"])
+    eventually("step 4", lambda: life.status["training"]["step"] == 4)
+    fault(cluster)
+    status = life.reaches("Recovering", reason)
+    assert (status["failures"], status["interruptions"]) == counts
+    assert status["attempts"][-1]["message"] == message.format(c=cluster.name)
+    assert status["attempts"][-1]["lastStep"] == 4
+    assert life.condition("Reconciling")["status"] == "True"
+    assert "failure" not in status
+    eventually("the old RayCluster to go", lambda: cluster.find() is None)
+    # 18: the next attempt waits for the last old pod
+    status = life.reaches("Recovering", "WaitingForOldPods", seconds=30)
+    life.attempt = 2
+    assert life.plane.find(cluster.path.removesuffix("1") + "2") is None
+    cluster.delete_pods()
+    second = life.training(attempt=2)
+    status = life.status
+    assert status["attempt"] == 2
+    assert status["cluster"]["submissionId"] == second.name == cluster.name.removesuffix("1") + "2"
+    assert "nextRetryTime" not in status
+    run = life.plane.find(f"/api/v1/namespaces/{life.namespace}/configmaps/{second.name}")["data"]["run.json"]
+    assert Run.model_validate_json(run).attempt == 2
+    life.head.say(state="Succeeded", step=60)
+    status = life.reaches("Succeeded", "Completed")
+    assert [a["number"] for a in status["attempts"]] == [1, 2]
+
+
+def test_a_driver_that_fails_alone_is_submitted_again_in_the_same_pods(parts: Parts) -> None:
+    life = Life(*parts, recovery=RETRIED)
+    cluster = life.training()
+    life.head.say(state="Failed", step=7, failure={"reason": "LostRank", "message": "rank 1 ended"}, log=["why"])
+    status = life.reaches("Recovering", "LostRank")
+    assert status["failures"] == 1
+    again = f"{cluster.name}-r2"
+    eventually("the second submission", lambda: len(life.head.submissions) == 2, 30)
+    assert life.head.submissions[1] == {
+        "entrypoint": f"{ENTRYPOINT} --attempt 2 --submission {again}",
+        "submission_id": again,
+        "entrypoint_num_cpus": 0,
+    }
+    life.head.progress = documents.progress(again, state="Training", step=5, sequence=1)
+    status = life.reaches("Training", "Training")
+    assert status["attempt"] == 2
+    assert status["cluster"]["name"] == cluster.name
+    assert status["cluster"]["submissionId"] == again
+    assert cluster.find()["metadata"]["uid"] == cluster.document["metadata"]["uid"]
+    life.head.say(state="Failed", step=9, failure={"reason": "LostRank", "message": "rank 0 ended"}, log=["again"])
+    status = life.reaches("Failed", "LostRank")
+    assert status["failure"] == {
+        "reason": "LostRank",
+        "message": "rank 0 ended (failure 2; spec.recovery.backoffLimit is 1)",
+        "log": "again",
+    }
+    assert (status["failures"], [a["lastStep"] for a in status["attempts"]]) == (2, [7, 9])
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+
+
+def test_an_input_that_cannot_be_used_is_not_tried_again(parts: Parts) -> None:
+    life = Life(*parts, recovery=RETRIED)
+    life.training()
+    life.head.say(state="Failed", failure={"reason": "InvalidInput", "message": "data.train.file is empty"})
+    assert life.reaches("Failed", "InvalidInput")["attempt"] == 1
+
+
+def test_a_pod_of_engines_alone_ends_nothing(parts: Parts) -> None:
+    life = Life(*parts, recovery=RETRIED)
+    cluster = life.training()
+    pod = f"{cluster.name}-workers-worker-2"
+    cluster.end(pod, 137, "OOMKilled")
+    cluster.delete_pod(pod)
+    life.head.say(step=3)
+    eventually("step 3", lambda: life.status["training"]["step"] == 3)
+    template = cluster.document["spec"]["workerGroupSpecs"][0]["template"]
+    cluster.ready(cluster.make_pod("workers-worker-3", template))
+    life.head.say(step=4)
+    eventually("step 4", lambda: life.status["training"]["step"] == 4)
+    status = life.status
+    assert (status["phase"], status["attempt"], status["failures"]) == ("Training", 1, 0)
+
+
+def test_a_pod_on_a_node_that_died_does_not_hold_the_next_attempt_up(parts: Parts) -> None:
+    life = Life(*parts, recovery=RETRIED, **COLOCATED)
+    node = f"node-{life.namespace}"
+    life.plane.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    cluster = life.cluster()
+    template = cluster.document["spec"]["headGroupSpec"]["template"]
+    pinned = {**template, "spec": {**template["spec"], "nodeName": node, "terminationGracePeriodSeconds": 1}}
+    cluster.document["spec"]["headGroupSpec"]["template"] = pinned
+    life.head.progress = documents.progress(life.cluster_name)
+    cluster.all_ready()
+    life.reaches("Starting", "DriverStarting")
+    life.head.say(state="Training")
+    life.reaches("Training")
+    head = f"{cluster.name}-head"
+    life.plane.request("DELETE", cluster.pod_path(head))  # nobody on the dead node ends it
+    life.reaches("Recovering", "HeadLost")
+    for worker in range(3):
+        cluster.delete_pod(f"{cluster.name}-workers-worker-{worker}")
+    life.reaches("Provisioning", seconds=40)
+    assert life.status["attempt"] == 2
+    assert life.plane.find(cluster.pod_path(head)) is not None
+    life.plane.request("DELETE", cluster.pod_path(head), {"gracePeriodSeconds": 0})
+
+
+def test_a_suspended_job_is_drained_and_goes_on_as_another_attempt(parts: Parts) -> None:
+    life = Life(*parts, recovery={"backoffLimit": 0, "drainSeconds": 60})
+    cluster = life.training()
+    life.head.say(step=11)
+    eventually("step 11", lambda: life.status["training"]["step"] == 11)
+    life.change(suspend=True)
+    life.reaches("Suspending", "Draining")
+    assert {"drain": True} in life.head.controls
+    assert cluster.find() is not None
+    life.head.say(state="Drained", step=12, checkpoint={"step": 12, "path": "/checkpoints/x"})
+    life.reaches("Suspending", "RemovingPods")
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+    assert life.status["phase"] == "Suspending"  # 16: its pods are still there
+    cluster.delete_pods()
+    status = life.reaches("Suspended", "Suspended")
+    by_type = {c["type"]: c["status"] for c in status["conditions"]}
+    assert (by_type["Suspended"], by_type["Ready"], by_type["Reconciling"]) == ("True", "True", "False")
+    assert (status["failures"], status["interruptions"]) == (0, 0)
+    assert status["checkpoint"]["step"] == 12
+    assert "activeSince" not in status
+    since = life.plane.audit_length()
+    life.plane.merge(life.path, {"metadata": {"annotations": {"look": "again"}}})
+    life.change(suspend=False)
+    life.training(attempt=2)
+    status = life.status
+    assert (status["attempt"], status["attempts"][0]["reason"]) == (2, "Suspended")
+    # 36: a resumed job says where it is
+    assert life.condition("Suspended")["status"] == "False"
+    assert since < life.plane.audit_length()
+
+
+def test_a_driver_that_does_not_drain_is_ended_after_its_time(parts: Parts) -> None:
+    life = Life(*parts, recovery={"drainSeconds": 3})
+    cluster = life.training()
+    life.change(suspend=True)
+    eventually("the RayCluster to go", lambda: cluster.find() is None, 20)
+    cluster.delete_pods()
+    life.reaches("Suspended", "Suspended")
+
+
+def test_a_job_suspended_before_its_start_makes_nothing(parts: Parts) -> None:
+    plane, _, namespace = parts
+    life = Life(*parts, suspend=True)
+    status = life.reaches("Suspended", "Suspended")
+    assert "startTime" not in status
+    assert plane.find(f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters")["items"] == []
+    life.change(suspend=False)
+    life.training()
+    assert life.status["attempt"] == 1
+
+
+def test_a_job_over_goes_after_its_time(parts: Parts) -> None:
+    life = Life(*parts, ttlSecondsAfterFinished=3)
+    cluster = life.training()
+    life.head.say(state="Succeeded", step=60)
+    life.reaches("Succeeded")
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+    eventually("the job to go", lambda: life.plane.find(life.path) is None, 20)  # 19
+
+
+def test_the_pods_of_a_failed_job_are_kept_to_look_into_them(parts: Parts) -> None:
+    life = Life(*parts, cluster={**documents.TINY["cluster"], "keepAfterFailureSeconds": 6})
+    cluster = life.training()
+    life.head.say(state="Failed", failure={"reason": "NonFinite", "message": "NaN"})
+    life.reaches("Failed", "NonFinite")
+    assert cluster.find() is not None
+    eventually("the RayCluster to go", lambda: cluster.find() is None, 20)
+
+
+def test_the_whole_jobs_deadline_ends_it(parts: Parts) -> None:
+    life = Life(*parts, activeDeadlineSeconds=10)
+    cluster = life.training()
+    status = life.reaches("Failed", "DeadlineExceeded", seconds=30)
+    assert status["failure"]["message"] == (
+        "the job was active for 10 s (spec.activeDeadlineSeconds; queued and suspended time is not counted)"
+    )
+    eventually("the RayCluster to go", lambda: cluster.find() is None)  # 9
