@@ -65,8 +65,7 @@ FAULTS: list[tuple[str, Callable[[Cluster], None], str, str, tuple[int, int]]] =
         "a head that is preempted (33)",
         head_preempted,
         "Interrupted",
-        "the cluster took head pod {c}-head: PreemptionByScheduler: preempting to accommodate "
-        "another",
+        "the cluster took head pod {c}-head: PreemptionByScheduler: preempting to accommodate another",
         (0, 1),
     ),
     (

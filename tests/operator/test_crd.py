@@ -257,8 +257,39 @@ CHANGES: list[tuple[str, str, Any]] = [
     ("a section taken away", "spec.placement", None),
     ("another member of a union", "spec.model", {"path": "/models/x"}),
     ("the image", "spec.cluster.image", "another"),
-    ("deadlines", "spec.recovery.stallTimeoutSeconds", 700),
 ]
+
+LIVE: list[tuple[str, str, Any]] = [
+    ("a deadline", "spec.recovery.stallTimeoutSeconds", 700),
+    ("the number of attempts", "spec.recovery.backoffLimit", 9),
+    ("the whole job's deadline", "spec.activeDeadlineSeconds", 7000),
+    ("the time of the object", "spec.ttlSecondsAfterFinished", 60),
+    ("suspension", "spec.suspend", True),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), [c[1:] for c in LIVE], ids=[c[0] for c in LIVE])
+def test_live_fields_may_change_while_the_job_runs(plane: ControlPlane, namespace: str, path: str, value: Any) -> None:
+    at = f"{JOBS}/{namespace}/simplerljobs/job"
+    document = documents.job("job", namespace)
+    plane.apply(at, document)
+    plane.merge(at + "/status", {"status": {"phase": "Training", "startTime": "2026-01-01T00:00:00Z"}})
+    put(document, path, value)
+    plane.apply(at, document)
+
+
+def test_the_cluster_may_change_while_the_job_is_suspended_and_nothing_else(
+    plane: ControlPlane, namespace: str
+) -> None:
+    at = f"{JOBS}/{namespace}/simplerljobs/job"
+    document = documents.job("job", namespace)
+    plane.apply(at, document)
+    plane.merge(at + "/status", {"status": {"phase": "Suspended", "startTime": "2026-01-01T00:00:00Z"}})
+    put(document, "spec.cluster.image", "another")
+    plane.apply(at, document)
+    put(document, "spec.training.steps", 61)
+    with pytest.raises(ApiRefusal, match=r"spec\.training is fixed once the job has started"):
+        plane.apply(at, document)
 
 
 @pytest.mark.parametrize(("path", "value"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
@@ -274,7 +305,9 @@ def test_the_spec_is_open_before_the_start_and_fixed_after_it(
     plane.apply(at, document)
     plane.merge(at + "/status", {"status": {"phase": "Provisioning", "startTime": "2026-01-01T00:00:00Z"}})
     section = path.split(".")[1]
-    with pytest.raises(ApiRefusal, match=rf"spec\.{section} is fixed once the job has started: delete the job, or"):
+    with pytest.raises(
+        ApiRefusal, match=rf"spec\.{section} is fixed once the job has started: (delete|suspend) the job"
+    ):
         plane.apply(at, changed)
     plane.apply(at, document)  # the same again is no change
     plane.merge(at, {"metadata": {"labels": {"team": "a"}}})
