@@ -49,7 +49,7 @@ class Loop:
                 self.cursor = batch.cursor
                 await asyncio.sleep(0)  # training gives the drawing a chance to begin
                 self.events.append(f"train {step}")
-                await batches.settle()
+                await batches.settle(asyncio.Event())
                 self.version = step
                 self.events.append(f"sync v{step}")
                 assert self.cursor.position == 2 * step, "a checkpoint now would draw the next step again"

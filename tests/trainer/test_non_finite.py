@@ -51,7 +51,7 @@ class Scripted(Session):
 
     @asynccontextmanager
     async def batches(self) -> Any:  # type: ignore[override]
-        async def settle() -> None:
+        async def settle(_: object) -> None:
             pass
 
         yield SimpleNamespace(settle=settle)

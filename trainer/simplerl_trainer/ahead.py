@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer import drain as draining
 from simplerl_trainer.batch import Batch
 from simplerl_trainer.data.cursor import Cursor
 
@@ -57,10 +58,16 @@ class Ahead:
             self._next = asyncio.ensure_future(self._draw(step + 1, batch.cursor))
         return batch
 
-    async def settle(self) -> None:
-        """Waits until the engines draw nothing more, so that they can load weights."""
-        if self._next is not None:
-            await asyncio.wait([self._next])
+    async def settle(self, abandon: asyncio.Event) -> None:
+        """Waits until the engines draw nothing more, so that they can load weights; where `abandon` is set, what they
+        draw is not wanted any more."""
+        if self._next is None:
+            return
+        try:
+            await draining.unless(abandon, lambda: asyncio.wait([self._next]))
+        except draining.Drained:
+            self._next.cancel()
+            await asyncio.gather(self._next, return_exceptions=True)
 
     async def _drawn(self) -> Batch | None:
         """The batch that was drawn ahead; None where there is none, or where its engines were lost."""

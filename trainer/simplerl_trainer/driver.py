@@ -1,8 +1,9 @@
 """The driver: the Ray job's entrypoint. It holds no GPU and imports neither vllm nor deepspeed.
 
-python -m simplerl_trainer.driver RUN.json
+python -m simplerl_trainer.driver RUN.json [--attempt N --submission ID]
 """
 
+import argparse
 import asyncio
 import os
 import sys
@@ -14,6 +15,7 @@ from simplerl_api import credentials
 from simplerl_api import run as runs
 from simplerl_api.failures import EXIT_CODES, FailureReason, TrainerFailure
 from simplerl_api.run import Run
+from simplerl_trainer.drain import Drained
 from simplerl_trainer.opening import open_session
 from simplerl_trainer.progress import log
 from simplerl_trainer.progress.control import Control
@@ -62,8 +64,11 @@ def _open_log(run: Run, token: str | None, console: bool) -> tuple[log.Log, Trai
 
 async def _attempt(run: Run, reporter: Reporter, control: Control, logger: log.Log, address: str | None) -> int:
     try:
-        async with open_session(run, reporter, control, logger, address) as session:
-            await train(session)
+        await _train(run, reporter, control, logger, address)
+    except Drained:
+        reporter.drained()
+        logger.info("run drained", step=reporter.document().step)
+        return 0
     except TrainerFailure as e:
         failure = e
     except Exception as e:  # noqa: BLE001 (the process's last boundary: logged whole, named InternalError)
@@ -76,6 +81,33 @@ async def _attempt(run: Run, reporter: Reporter, control: Control, logger: log.L
     return _failed(failure, reporter, logger)
 
 
+async def _train(run: Run, reporter: Reporter, control: Control, logger: log.Log, address: str | None) -> None:
+    """Raises Drained where the run is asked to drain before its end; its last finished step is saved then."""
+    opened = asyncio.Event()
+
+    async def work() -> None:
+        async with open_session(run, reporter, control, logger, address) as session:
+            opened.set()
+            try:
+                await train(session)
+            except Drained:
+                await session.checkpoint_finished()
+                raise
+
+    task, asked = asyncio.ensure_future(work()), asyncio.ensure_future(control.drain.wait())
+    try:
+        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and not opened.is_set():
+            task.cancel()  # nothing has been trained yet
+        await asyncio.gather(task, return_exceptions=True)
+    finally:
+        asked.cancel()
+        task.cancel()
+    if task.cancelled():
+        raise Drained
+    task.result()
+
+
 def _failed(failure: TrainerFailure, reporter: Reporter, logger: log.Log) -> int:
     reporter.failed(failure.reason, failure.message)
     logger.error("run failed", reason=failure.reason.value, why=failure.message)
@@ -84,9 +116,13 @@ def _failed(failure: TrainerFailure, reporter: Reporter, logger: log.Log) -> int
 
 def main() -> None:
     """Reads the run's file and drives it."""
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m simplerl_trainer.driver RUN.json")
-    run = runs.read(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path, help="the run's file")
+    parser.add_argument("--attempt", type=int, help="number of the attempt, where it is not the file's")
+    parser.add_argument("--submission", help="its submission id, likewise")
+    given = parser.parse_args()
+    own = {"attempt": given.attempt, "submission_id": given.submission}
+    run = runs.read(given.run).model_copy(update={name: value for name, value in own.items() if value is not None})
     sys.exit(asyncio.run(drive(run, token=os.environ.get(TOKEN_VARIABLE), address="auto", local=False)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 
-from simplerl_api import __version__
+from simplerl_api import __version__, names
 from simplerl_api.failures import FailureReason
 from simplerl_api.plan import PlacementKind
 from simplerl_api.progress import Versions
@@ -175,4 +175,4 @@ async def _check_shared_memory(run: Run, site: Site) -> None:
 
 def _job(run: Run) -> str:
     """What the submission ids of all attempts of this run begin with."""
-    return run.submission_id.rsplit("-", 1)[0]
+    return f"{run.name}-{names.short(run.uid)}"

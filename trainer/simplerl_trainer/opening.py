@@ -58,7 +58,7 @@ async def open_session(
             log.warning("engines on one GPU take turns, without CUDA MPS", why=started.without_mps)
         async with Scorer(run.spec.rewards, str(site.local_model), surroundings=surroundings) as scorer:
             start = Cursor(run.spec.training.seed, len(made.prompts))
-            session = Session(run, made, started, scorer, start, reporter, log, fence, readers)
+            session = Session(run, made, started, scorer, start, reporter, log, fence, readers, control.drain)
             await session.resume()
             await session.trackers.open()
             # also proves the roads before the first rollout

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
+from simplerl_trainer import drain as draining
 from simplerl_trainer import metrics
 from simplerl_trainer.ahead import Ahead
 from simplerl_trainer.algorithms.adaptive_kl import adapted
@@ -52,8 +54,16 @@ class Session:
     fence: Fence
     readers: Sequence[JudgeReader] = ()
     """How the reward models read, in their order."""
+    drain: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the run is asked to drain: nothing more is drawn, and training ends after the step at work."""
     steps_done: int = 0
     """Steps that were done when the attempt began."""
+    finished: int = 0
+    """The last finished step."""
+    saved: int = 0
+    """The step of the newest checkpoint."""
+    abandoned: bool = False
+    """Whether an evaluation was abandoned since the run drains."""
     kl_coefficient: float = field(init=False)
     """Weight of the KL term in the next step."""
     weights_version: int = 0
@@ -84,7 +94,7 @@ class Session:
     async def take(self, batches: Ahead, step: int) -> Batch:
         """The batch of a step; the cursor then stands after it."""
         self.reporter.activity("rollout")
-        batch = await batches.take(step, self.cursor)
+        batch = await draining.unless(self.drain, lambda: batches.take(step, self.cursor))
         self.cursor = batch.cursor
         if not batch.trained:
             self.log.warning(
@@ -111,6 +121,8 @@ class Session:
 
     async def turn_to_rollout(self, version: int) -> None:
         """The engines take over the ranks' weights as `version`, and their GPUs where they had left them."""
+        if self.drain.is_set():
+            return  # nothing more is drawn
         await self.turn_to_training()
         sleeps = self.ranks.residence.sleeps
         if sleeps:
@@ -134,6 +146,15 @@ class Session:
                 samples=len(annotation.advantages),
             )
 
+    def evaluation_missing(self) -> bool:
+        """Whether the weights that the attempt begins with are still to be evaluated: those before training, or those
+        of a run that drained in the middle of it."""
+        spec = self.run.spec.evaluation
+        if spec is None or (self.steps_done > 0 and not self.evaluation_due(self.steps_done)):
+            return False
+        done = {e.dataset for e in self.reporter.document().evaluations if e.last.step >= self.steps_done}
+        return any(dataset.name not in done for dataset in spec.datasets)
+
     def evaluation_due(self, step: int) -> bool:
         """Whether the weights after a step are to be evaluated."""
         spec = self.run.spec
@@ -154,12 +175,15 @@ class Session:
         accuracies: dict[str, float] = {}
         for name, prompts in self.inputs.evaluations.items():
             self.reporter.activity("evaluate")
-            unasked = self.inputs.unasked[name]
-            result = await self._with_engines(
-                lambda prompts=prompts, unasked=unasked: evaluation.evaluate(
-                    self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved, unasked
-                )
-            )
+            judged = partial(
+                evaluation.evaluate, self.fleet.pool, prompts, self.scorer.score, settings, self.reporter.moved,
+                self.inputs.unasked[name],
+            )  # fmt: skip
+            try:
+                result = await draining.unless(self.drain, partial(self._with_engines, judged))
+            except draining.Drained:
+                self.abandoned = True  # the next attempt makes it anew
+                return
             await self._write_samples(f"evaluation-{name}-{step:06}", result.scored)
             found = result.figures
             with writing(f"the evaluation of {name} after step {step} could not be written", self.output):
@@ -196,6 +220,7 @@ class Session:
         figures |= {"engines": float(len(self.fleet.pool.engines)), "engines_lost": float(self.fleet.pool.lost)}
         figures |= {"samples_per_second": len(samples) / clock.total, "tokens_per_second": tokens / clock.total}
         seconds = {k: round(v, 3) for k, v in clock.seconds.items()} | {"total": round(clock.total, 3)}
+        self.finished = step
         await asyncio.to_thread(self.fence.check)
         advantages = annotation.advantages if annotation else {}
         await self._write_samples(f"step-{step:06}", batch.drawn, advantages)
@@ -226,8 +251,14 @@ class Session:
             raise
         with writing(f"old checkpoints below {root} cannot be removed", root):
             await asyncio.to_thread(store.prune, root, self.run.spec.checkpoint.keep, step)
+        self.saved = step
         self.reporter.checkpoint(step, str(saved.folder))
         self.log.info("checkpoint complete", step=step, folder=str(saved.folder))
+
+    async def checkpoint_finished(self) -> None:
+        """Saves the last finished step, unless it is saved already or nothing outlives the pods."""
+        if self.run.plan.durable and self.finished > self.saved:
+            await self.checkpoint(self.finished)
 
     def state(self) -> dict[str, Any]:
         """The driver's part of a checkpoint, as plain data; `restore` takes it up."""
@@ -246,7 +277,9 @@ class Session:
 
     async def export(self) -> None:
         """Leaves the trained policy in the run's folder, as a plain Hugging Face folder; nothing was trained where the
-        job only evaluates."""
+        job only evaluates. Raises Drained where an evaluation is still to be made."""
+        if self.abandoned:
+            raise draining.Drained
         if self.run.plan.durable and self.run.spec.training.steps:
             self.reporter.activity("export")
             folder = self.output / MODEL
@@ -283,7 +316,7 @@ class Session:
             self.restore(state)
             tracker_ids = state["trackers"]
             self.reporter.checkpoint(newest.step, str(newest.folder))
-            self.steps_done = newest.step
+            self.steps_done = self.finished = self.saved = newest.step
             self.log.info("resumed", step=newest.step, folder=str(newest.folder))
         files.forget_after(self.output, self.steps_done)
         for row in files.read_steps(self.output):

@@ -20,8 +20,8 @@ MOST_SKIPPED = 3
 async def train(session: Session) -> None:
     """Trains from the session's first step to its last."""
     training, skipped = session.run.spec.training, 0
-    if session.steps_done == 0:
-        await session.evaluate(0)
+    if session.evaluation_missing():
+        await session.evaluate(session.steps_done)
     async with session.batches() as batches:
         for step in range(session.steps_done + 1, training.steps + 1):
             clock = Clock()
@@ -52,7 +52,7 @@ async def train(session: Session) -> None:
                         skipped = skipped + 1 if updates[-1].skipped else 0
                         check_finite(skipped, step)
             with clock.part("rollout"):
-                await batches.settle()
+                await batches.settle(session.drain)
             with clock.part("sync"):
                 session.reporter.activity("sync")
                 await session.turn_to_rollout(version=step)

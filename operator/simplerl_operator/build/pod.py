@@ -40,6 +40,7 @@ def head(job: Job) -> dict[str, Any]:
     )
     container = _container(job, "ray-head", job.plan.head_resources, {}, credentials.variables(job.spec))
     container["ports"] = [{"name": name, "containerPort": port} for name, port in ports]
+    container["lifecycle"] = _drain(job)
     code = _reward_code(job.spec)
     container["volumeMounts"] += [
         {"name": f"reward-{i}", "mountPath": reward_code_folder(i), "readOnly": True} for i in code
@@ -60,7 +61,17 @@ def worker(job: Job) -> dict[str, Any]:
     gpus = {} if cluster.cpu_only else {cluster.gpu_resource: str(job.plan.gpus_per_node)}
     container = _container(job, "ray-worker", job.plan.worker_resources, gpus, credentials.hub_variables(job.spec))
     container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT}]
+    if not job.engines_apart:  # a pod without ranks may go while training goes on
+        container["lifecycle"] = _drain(job)
     return _template(job, pods.WORKER, cluster.workers, container)
+
+
+def _drain(job: Job) -> dict[str, Any]:
+    """Before a pod is ended the driver saves its last finished step. A command, since the request needs the token,
+    which an httpGet of the pod's manifest would show to everybody who may read pods."""
+    assert job.spec is not None
+    seconds = ["--seconds", str(job.spec.recovery.drain_seconds)]
+    return {"preStop": {"exec": {"command": ["python", "-m", "simplerl_trainer.prestop", *seconds]}}}
 
 
 def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What is asked of a run while it trains, by `PUT /control`."""
 
+import asyncio
 from typing import Any
 
 from simplerl_api import validation
@@ -18,6 +19,8 @@ class Control:
         self._plan = plan
         self.engines = plan.engines
         """How many engines are wanted; looked at with every weight sync."""
+        self.drain = asyncio.Event()
+        """Set once the run is asked to drain."""
 
     def apply(self, document: Any) -> ControlRequest:
         """Takes up a request's document.
@@ -28,6 +31,8 @@ class Control:
         if request.engines is not None:
             self._check_engines(request.engines)
             self.engines = request.engines
+        if request.drain:
+            self.drain.set()
         return request
 
     def _check_engines(self, engines: int) -> None:

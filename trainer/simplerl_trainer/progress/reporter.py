@@ -151,6 +151,10 @@ class Reporter:
         """The run ended well."""
         self._update(state=RunState.SUCCEEDED, activity="", eta_seconds=0.0)
 
+    def drained(self) -> None:
+        """The run ended early, as it was asked to; its last finished step is saved where there is a claim."""
+        self._update(state=RunState.DRAINED, activity="", eta_seconds=None)
+
     def failed(self, reason: FailureReason, message: str) -> None:
         """The run ended otherwise."""
         failure = FailureProgress(reason=reason, message=self._log.redact(message))
