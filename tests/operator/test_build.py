@@ -131,9 +131,17 @@ def test_shared_memory_is_mounted_once_and_the_object_store_fits_in(built_for: J
 
 
 def test_no_text_of_a_user_is_in_a_command() -> None:
-    text = yaml12.dump(ray_cluster.ray_cluster(EIGHT_GPUS))
-    assert "command" not in text
-    assert "args" not in text
+    hook = ["python", "-m", "simplerl_trainer.prestop", "--seconds", "120"]
+    for _, container in containers(ray_cluster.ray_cluster(EIGHT_GPUS)):
+        assert container["lifecycle"] == {"preStop": {"exec": {"command": hook}}}
+        assert "command" not in container
+        assert "args" not in container
+
+
+def test_only_pods_with_ranks_ask_for_a_drain_before_they_end() -> None:
+    head, worker = (container for _, container in containers(ray_cluster.ray_cluster(job())))
+    assert "lifecycle" in head
+    assert "lifecycle" not in worker  # it may be an engine's alone, and training goes on without it
 
 
 def test_what_a_secret_holds_is_a_variable_of_the_containers_that_need_it() -> None:
