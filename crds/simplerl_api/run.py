@@ -52,6 +52,8 @@ class Run(Struct):
     """The plan made of it."""
     output: str
     """Folder of the run's checkpoints, metrics, samples and exported model."""
+    resume_from: str | None = None
+    """Folder of another run, from whose newest checkpoint this one goes on where it has none of its own."""
     progress_port: int = Field(default=PORT, ge=0, le=65535)
     """Port of /progress; 0 takes a free one."""
 

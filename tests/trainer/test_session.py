@@ -98,6 +98,53 @@ def test_the_next_attempt_goes_on_where_the_newest_checkpoint_stands(tmp_path: P
     assert [e.first.accuracy for e in second.reporter.document().evaluations] == [0.25]
 
 
+def test_a_run_may_begin_where_another_one_stands(tmp_path: Path) -> None:
+    first = attempt(tmp_path / "one")
+    _, first.cursor = first.cursor.take(30)
+    save(first, 4)
+    second = attempt(tmp_path / "two", f"checkpoint.resumeFrom={tmp_path}/one")
+    assert (second.steps_done, second.saved, second.fleet.ranks.loaded) == (4, 0, ["step-000004"])
+    assert second.cursor == first.cursor
+    save(second, 5)
+    third = attempt(tmp_path / "two", f"checkpoint.resumeFrom={tmp_path}/one")
+    assert (third.steps_done, third.saved) == (5, 5)
+
+
+def test_another_run_that_is_not_there_is_named_with_what_is(tmp_path: Path) -> None:
+    attempt(tmp_path / "one")
+    with pytest.raises(TrainerFailure) as refused:
+        attempt(tmp_path / "two", f"checkpoint.resumeFrom={tmp_path}/on")
+    assert refused.value.reason is FailureReason.INVALID_INPUT
+    assert refused.value.message == (
+        f"checkpoint.resumeFrom is {tmp_path}/on, which has no checkpoint to go on from: there is no folder "
+        f"{tmp_path}/on/checkpoints; {tmp_path} holds one, two"
+    )
+
+
+def test_a_drained_run_saves_its_last_finished_step_once(tmp_path: Path) -> None:
+    session = attempt(tmp_path)
+    session.finished = 3
+    asyncio.run(session.checkpoint_finished())
+    asyncio.run(session.checkpoint_finished())
+    assert names(session) == ["step-000003"]
+    assert len(said(session, "checkpoint complete")) == 1
+
+
+def test_an_evaluation_that_a_drain_cut_short_is_made_by_the_next_attempt(tmp_path: Path) -> None:
+    settings = ["evaluation.everySteps=2"]
+    first = attempt(tmp_path, *settings)
+    assert first.evaluation_missing()
+    first.reporter.evaluation("held-out", 0, 0.25)
+    assert not first.evaluation_missing()
+    save(first, 2)
+    second = attempt(tmp_path, *settings)
+    assert second.evaluation_missing()
+    second.reporter.evaluation("held-out", 2, 0.25)
+    assert not second.evaluation_missing()
+    save(second, 3)
+    assert not attempt(tmp_path, *settings).evaluation_missing()
+
+
 def test_the_kl_coefficient_follows_its_target_also_after_a_resume(tmp_path: Path) -> None:
     settings = ["algorithm.kl={coefficient: 0.5, adaptive: {target: 0.02, horizon: 1000}}"]
     first = attempt(tmp_path, *settings)

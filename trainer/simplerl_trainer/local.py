@@ -105,6 +105,7 @@ def _run(job: SimpleRLJob, output: Path) -> run.Run:
     """The first attempt."""
     image = f"simplerl {__version__} on this machine"
     plan = make_plan(job.spec, image, parameters=model_shape.parameters(job.spec))
+    other = job.spec.checkpoint.resume_from
     uid = hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:32]
     return run.Run(
         name=job.metadata.name,
@@ -116,6 +117,7 @@ def _run(job: SimpleRLJob, output: Path) -> run.Run:
         # what was said of the claim holds for the folder
         plan=plan.model_copy(update={"durable": True}),
         output=str(output.resolve()),
+        resume_from=None if other is None else str(Path(other).resolve()),
         progress_port=0,
     )
 

@@ -12,6 +12,7 @@ import ray
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.run import Run
 from simplerl_trainer import fingerprints, inputs, own_ray
+from simplerl_trainer.checkpoints import other_run
 from simplerl_trainer.checkpoints.fence import Fence
 from simplerl_trainer.data.cursor import Cursor
 from simplerl_trainer.launch import launch
@@ -35,6 +36,8 @@ async def open_session(
     fence.claim()
     # all that can be wrong with rewards, data and model is said before GPUs are taken
     reporter.activity("inputs")
+    if run.resume_from is not None:
+        await asyncio.to_thread(other_run.checkpoint, run.resume_from)
     surroundings = Surroundings([variable.name for variable in run.spec.cluster.env], log.redaction)
     await rewards.check(run.spec.rewards, surroundings=surroundings)
     before = fingerprints.read(Path(run.output))

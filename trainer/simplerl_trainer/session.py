@@ -16,7 +16,7 @@ from simplerl_trainer import metrics
 from simplerl_trainer.ahead import Ahead
 from simplerl_trainer.algorithms.adaptive_kl import adapted
 from simplerl_trainer.batch import Batch, Drawer
-from simplerl_trainer.checkpoints import best, store, swap
+from simplerl_trainer.checkpoints import best, other_run, store, swap
 from simplerl_trainer.checkpoints.fence import Fence
 from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.clock import Clock
@@ -310,13 +310,17 @@ class Session:
         if skipped and newest is None:
             self.log.warning("the run begins anew", why="none of its checkpoints can be used")
         tracker_ids: Mapping[str, str] = {}
+        if newest is None and self.run.resume_from is not None:
+            newest = await asyncio.to_thread(other_run.checkpoint, self.run.resume_from)
         if newest is not None:
             await self.ranks.load(str(newest.folder))
             state = store.state_of(newest)
             self.restore(state)
-            tracker_ids = state["trackers"]
+            # another run's curves are its own
+            tracker_ids = state["trackers"] if newest.folder.is_relative_to(self.output) else {}
             self.reporter.checkpoint(newest.step, str(newest.folder))
-            self.steps_done = self.finished = self.saved = newest.step
+            self.steps_done = self.finished = newest.step
+            self.saved = newest.step if newest.folder.is_relative_to(self.output) else 0
             self.log.info("resumed", step=newest.step, folder=str(newest.folder))
         files.forget_after(self.output, self.steps_done)
         for row in files.read_steps(self.output):

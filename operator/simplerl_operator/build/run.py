@@ -12,6 +12,7 @@ def run(job: Job) -> Run:
     """The run of the job's attempt."""
     assert job.spec is not None, "a job without a usable spec has no run"
     assert job.plan is not None, "a job with a usable spec has a plan"
+    other = job.spec.checkpoint.resume_from
     return Run(
         name=job.name,
         namespace=job.namespace,
@@ -21,6 +22,7 @@ def run(job: Job) -> Run:
         spec=job.spec,
         plan=job.plan,
         output=f"{CHECKPOINT_MOUNT}/{names.output_folder(job.namespace, job.name, job.uid)}",
+        resume_from=None if other is None else f"{CHECKPOINT_MOUNT}/{other.strip('/')}",
     )
 
 
