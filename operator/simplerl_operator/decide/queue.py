@@ -78,7 +78,9 @@ def _at_work(seen: Observation) -> bool:
     """Whether the attempt has had pods, which it loses."""
     if recovering.ended(seen):
         return False
-    return seen.job.submitted or (seen.job.status.phase is Phase.PROVISIONING and seen.job.status.admitted_time is not None)
+    return seen.job.submitted or (
+        seen.job.status.phase is Phase.PROVISIONING and seen.job.status.admitted_time is not None
+    )
 
 
 def _why(seen: Observation) -> tuple[Reason, str]:

@@ -28,8 +28,6 @@ class RayCluster:
     """spec.suspend, which is Kueue's alone: the operator never sets it."""
     conditions: Mapping[str, RayCondition] = field(default_factory=dict)
     head_service: str | None = None
-    suspended: bool = False
-    """spec.suspend: a queue (Kueue) holds the RayCluster back; we never set it."""
     resource_version: str = ""
 
     @property
@@ -60,6 +58,5 @@ def read(document: dict[str, Any]) -> RayCluster:
             for c in status.get("conditions") or []
         },
         head_service=(status.get("head") or {}).get("serviceName"),
-        suspended=bool(document.get("spec", {}).get("suspend")),
         resource_version=metadata.get("resourceVersion", ""),
     )
