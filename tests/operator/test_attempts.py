@@ -36,9 +36,7 @@ def cluster_goes(cluster: Cluster) -> None:
 
 
 def head_preempted(cluster: Cluster) -> None:
-    cluster.take(
-        f"{cluster.name}-head", "PreemptionByScheduler", "default-scheduler: preempting to accommodate another"
-    )
+    cluster.take(f"{cluster.name}-head", "PreemptionByScheduler", "preempting to accommodate another")
 
 
 def worker_drained(cluster: Cluster) -> None:
@@ -195,7 +193,7 @@ def test_a_suspended_job_is_drained_and_goes_on_as_another_attempt(parts: Parts)
     eventually("step 11", lambda: life.status["training"]["step"] == 11)
     life.change(suspend=True)
     life.reaches("Suspending", "Draining")
-    assert {"drain": True} in life.head.controls
+    eventually("the request to drain", lambda: {"drain": True} in life.head.controls)
     assert cluster.find() is not None
     life.head.say(state="Drained", step=12, checkpoint={"step": 12, "path": "/checkpoints/x"})
     life.reaches("Suspending", "RemovingPods")

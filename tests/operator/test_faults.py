@@ -280,21 +280,34 @@ def test_a_refused_submission_is_said_and_tried_again(parts: Parts) -> None:
     life.reaches("Starting", "DriverStarting")
 
 
-def test_nothing_waits_longer_than_the_startup_deadline(parts: Parts) -> None:
-    life = Life(*parts, recovery={"startupDeadlineSeconds": 10})
+def test_nothing_waits_for_a_node_longer_than_the_scheduling_deadline(parts: Parts) -> None:
+    life = Life(*parts, recovery={"schedulingDeadlineSeconds": 10})
     cluster = life.cluster()
     pods = cluster.make_pods()
     cluster.unschedulable(pods[0], "0/3 nodes are available.")
-    status = life.reaches("Failed", "StartupDeadlineExceeded", seconds=25)
+    status = life.reaches("Failed", "SchedulingDeadlineExceeded", seconds=25)
     assert status["failure"]["message"] == (
-        "training did not begin within 10 s (spec.recovery.startupDeadlineSeconds): "
+        "not all pods had a node within 10 s (spec.recovery.schedulingDeadlineSeconds): "
         f"0 of 4 pods are placed; head pod {cluster.name}-head: 0/3 nodes are available."
     )
     eventually("the RayCluster to go", lambda: cluster.find() is None)
 
 
+def test_an_image_that_never_comes_ends_the_attempt_at_the_startup_deadline(parts: Parts) -> None:
+    life = Life(*parts, recovery={"backoffLimit": 0, "startupDeadlineSeconds": 10})  # 3, 10
+    cluster = life.cluster()
+    for pod in cluster.make_pods():
+        cluster.waiting(pod, "ErrImagePull", "not found")
+    status = life.reaches("Failed", "StartupDeadlineExceeded", seconds=25)
+    assert status["failure"]["message"] == (
+        "training did not begin within 10 s (spec.recovery.startupDeadlineSeconds): "
+        f"head pod {cluster.name}-head: image registry.example/trainer:1 cannot be pulled: not found"
+    )
+    eventually("the RayCluster to go", lambda: cluster.find() is None)
+
+
 def test_a_driver_that_stands_still_is_ended(parts: Parts) -> None:
-    life = Life(*parts, recovery={"stallTimeoutSeconds": 10})
+    life = Life(*parts, recovery={"backoffLimit": 0, "stallTimeoutSeconds": 10})
     cluster = life.training()
     life.head.say(activity="rollout", lastProgress=time.time())
     status = life.reaches("Failed", "Stalled", seconds=25)

@@ -85,6 +85,7 @@ def test_a_job_is_accepted_provisioned_submitted_trained_and_its_cluster_removed
     assert by_type == {
         "Accepted": ("True", "Accepted"),
         "ClusterReady": ("False", "Released"),
+        "Suspended": ("False", "NotSuspended"),
         "Succeeded": ("True", "Completed"),
         "Ready": ("True", "Completed"),
         "Reconciling": ("False", "Completed"),

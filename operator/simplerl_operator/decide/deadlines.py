@@ -1,5 +1,7 @@
 """Rules by which nothing waits for ever."""
 
+from dataclasses import replace
+
 from simplerl_operator.decide import clocks, retries, trouble
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.decide.failure import fail, lose
@@ -17,6 +19,15 @@ def active_deadline(seen: Observation, now: float) -> Decision | None:
         Reason.DEADLINE_EXCEEDED,
         f"the job was active for {limit} s (spec.activeDeadlineSeconds; queued and suspended time is not counted)",
     )
+
+
+def in_time(seen: Observation, decision: Decision, now: float) -> Decision:
+    """The decision, with a next look when the whole job's time is over, whatever it waits for."""
+    limit = seen.job.spec.active_deadline_seconds if seen.job.spec is not None else None
+    if limit is None or decision.phase is None or decision.over or seen.job.status.active_since is None:
+        return decision
+    left = max(1.0, limit - clocks.active(seen, now))
+    return replace(decision, wake=left if decision.wake is None else min(decision.wake, left))
 
 
 def scheduling_deadline(seen: Observation, now: float) -> Decision | None:

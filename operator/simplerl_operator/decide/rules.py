@@ -49,5 +49,5 @@ def decide(seen: Observation, now: float) -> Decision:
     for rule in RULES:
         decision = rule(seen, now)
         if decision is not None:
-            return decision
+            return deadlines.in_time(seen, decision, now)
     raise AssertionError("the last rule always speaks")
