@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 import re
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,7 @@ def sentences(module: ModuleType, name: str) -> dict[str, str]:
     tree = ast.parse(inspect.getsource(module))
     body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name).body
     found = {}
-    for member, text in zip(body, body[1:], strict=False):
+    for member, text in itertools.pairwise(body):
         if isinstance(member, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             assert isinstance(member.value, ast.Constant)
             found[str(member.value.value)] = " ".join(str(text.value.value).split())
