@@ -53,7 +53,8 @@ def custom_resource_definition() -> dict[str, Any]:
                 f" && self.metadata.name.matches('{names.NAME_PATTERN}')",
                 "message": names.NAME_RULE,
             },
-            *(_immutable(field, field in spec["required"]) for field in fixed if field != "cluster"),
+            *(_immutable(field, field in spec["required"]) for field in fixed if field not in ("cluster", "rollout")),
+            *(_immutable_rollout(field) for field in sorted(spec["properties"]["rollout"]["properties"])),
             {
                 "rule": f"{_NOT_STARTED} || (has(oldSelf.status.phase) && oldSelf.status.phase == 'Suspended')"
                 " || self.spec.cluster == oldSelf.spec.cluster",
@@ -102,6 +103,21 @@ def _immutable(field: str, required: bool) -> dict[str, str]:
         "rule": f"{_NOT_STARTED} || ({same})",
         "message": f"spec.{field} is fixed once the job has started: delete the job, or create another one beside it",
     }
+
+
+def _immutable_rollout(field: str) -> dict[str, str]:
+    """Likewise for a field of spec.rollout; the number of engines may change where they have GPUs of their own."""
+    rule = f"{_NOT_STARTED} || self.spec.?rollout.?{field} == oldSelf.spec.?rollout.?{field}"
+    fixed = f"spec.rollout.{field} is fixed once the job has started"
+    if field != "engines":
+        return {"rule": rule, "message": f"{fixed}: delete the job, or create another one beside it"}
+    live = (
+        " || (has(self.spec.placement) && has(self.spec.placement.disaggregated) && has(self.spec.rollout)"
+        " && has(self.spec.rollout.engines) && has(oldSelf.status.plan)"
+        " && self.spec.rollout.engines <= oldSelf.status.plan.engines)"
+    )
+    message = f"{fixed}, but from 1 to status.plan.engines where placement is disaggregated"
+    return {"rule": rule + live, "message": message}
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ class Condition(Struct):
     """A metav1.Condition."""
 
     type: Annotated[str, Field(max_length=64)]
-    """Accepted, ClusterReady, Suspended, Succeeded, Ready, Reconciling or Stalled."""
+    """Accepted, ClusterReady, Suspended, Succeeded, Ready, Reconciling, Stalled or EnginesScaled."""
     status: Annotated[str, Field(pattern="^(True|False|Unknown)$")]
     """True, False or Unknown."""
     reason: Annotated[str, Field(max_length=64)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -63,12 +63,12 @@ class ProgressClient:
         if followed is not None and followed.task is not None:
             followed.task.cancel()
 
-    async def drain(self, url: str, token: str) -> None:
-        """Asks a driver to drain; one that does not hear is asked again, until its time is over."""
+    async def control(self, url: str, token: str, wishes: Mapping[str, object]) -> None:
+        """Asks something of a driver; one that does not hear is asked again with the next look at its job."""
         try:
             async with self._session.put(
                 f"{url}/control",
-                json={"drain": True},
+                json=wishes,
                 headers={"Authorization": f"Bearer {token}"},
                 timeout=_ASK_TIMEOUT,
                 allow_redirects=False,
@@ -76,10 +76,11 @@ class ProgressClient:
                 if response.status >= 300:
                     text = " ".join((await response.text()).split())[:200]
                     _log.warning(
-                        "a driver does not drain", extra={"url": url, "why": f"status {response.status}: {text}"}
+                        "a driver does not do as it is asked",
+                        extra={"url": url, "why": f"status {response.status}: {text}"},
                     )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            _log.warning("a driver does not drain", extra={"url": url, "why": str(error) or "timed out"})
+            _log.warning("a driver does not do as it is asked", extra={"url": url, "why": str(error) or "timed out"})
 
     async def close(self) -> None:
         tasks = [f.task for f in self._followed.values() if f.task is not None]

@@ -140,7 +140,11 @@ class Reconciler:
             case Action.DRAIN:
                 assert seen.head_pod is not None, "a head was found before its driver is asked to drain"
                 base = head_address.progress(job, seen.head_pod, self._settings.head_address)
-                await self._progress.drain(base, self._observer.token(job))
+                await self._progress.control(base, self._observer.token(job), {"drain": True})
+            case Action.SET_ENGINES:
+                assert seen.head_pod is not None, "a head was found before its driver is asked for engines"
+                base = head_address.progress(job, seen.head_pod, self._settings.head_address)
+                await self._progress.control(base, self._observer.token(job), {"engines": job.wanted_engines})
             case Action.DELETE_JOB:
                 await self._api.delete(JOB, job.namespace, job.name, job.uid)
             case Action.RELEASE:

@@ -255,6 +255,25 @@ def test_the_pods_of_a_failed_job_are_kept_to_look_into_them(parts: Parts) -> No
     eventually("the RayCluster to go", lambda: cluster.find() is None, 20)
 
 
+def test_the_number_of_engines_changes_while_the_job_trains(parts: Parts) -> None:
+    rollout = {**documents.TINY["rollout"], "engines": 4}
+    life = Life(*parts, rollout=rollout)
+    life.training()
+    life.head.say(engines={"current": 4, "desired": 4})
+    assert life.condition("EnginesScaled") == {}
+    life.change(rollout={"engines": 2})
+    eventually("the wish", lambda: life.head.controls[-1:] == [{"engines": 2}])
+    life.head.say(engines={"current": 4, "desired": 2})
+    eventually("the condition", lambda: life.condition("EnginesScaled").get("status") == "True")
+    asked = len(life.head.controls)
+    with pytest.raises(Exception, match=r"spec\.rollout\.engines is fixed once the job has started, but from 1 to"):
+        life.change(rollout={"engines": 5})
+    with pytest.raises(Exception, match=r"spec\.rollout\.maxNumSeqs is fixed once the job has started"):
+        life.change(rollout={"maxNumSeqs": 5})
+    assert len(life.head.controls) == asked
+    assert life.status["attempt"] == 1
+
+
 def test_the_whole_jobs_deadline_ends_it(parts: Parts) -> None:
     life = Life(*parts, activeDeadlineSeconds=10)
     cluster = life.training()

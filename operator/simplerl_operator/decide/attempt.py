@@ -132,6 +132,7 @@ def submit(seen: Observation, now: float) -> Decision | None:
 
 def follow(seen: Observation, now: float) -> Decision | None:
     """The driver's own account of what it does; until there is one, what was said before stands."""
+    action, wake = Action.NOTHING, clocks.NO_DEADLINE * 1000
     if clocks.training(seen):
         reason, message = Reason.TRAINING, "the trainer is at work"
         if seen.progress and seen.progress.non_finite:
@@ -140,13 +141,27 @@ def follow(seen: Observation, now: float) -> Decision | None:
         if silence and now - clocks.last_progress(seen, now) > _SILENCE:
             reason, message = Reason.DRIVER_SILENT, silence
         phase = Phase.TRAINING
+        if _other_engines(seen):
+            action, wake = Action.SET_ENGINES, _RETRY
         limit = clocks.last_progress(seen, now) + clocks.recovery(seen).stall_timeout_seconds - now
     else:
         phase, limit = Phase.STARTING, clocks.until_deadline(seen, now)
         reason, message = Reason.DRIVER_STARTING, "the driver prepares the run"
     return Decision(
-        phase=phase, reason=reason, message=message, cluster_ready=True, submitted=True, wake=max(1.0, limit)
+        action=action,
+        phase=phase,
+        reason=reason,
+        message=message,
+        cluster_ready=True,
+        submitted=True,
+        wake=max(1.0, min(limit, wake)),
     )
+
+
+def _other_engines(seen: Observation) -> bool:
+    """Whether the driver wants another number of engines than the spec."""
+    wanted, engines = seen.job.wanted_engines, seen.progress.engines if seen.progress is not None else None
+    return wanted is not None and engines is not None and engines.desired != wanted
 
 
 def _still(seen: Observation, reason: Reason) -> tuple[Reason, str] | None:

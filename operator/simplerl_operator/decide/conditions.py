@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from simplerl_api.status import Condition, Phase
 from simplerl_operator import clock
-from simplerl_operator.decide.decision import Decision
+from simplerl_operator.decide.decision import Action, Decision
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.job import Job
 
@@ -34,6 +34,8 @@ def conditions(job: Job, decision: Decision, now: float) -> list[Condition]:
         ("Reconciling", not ready and not stalled, reason, message if not ready and not stalled else ""),
         ("Stalled", stalled, reason, message if stalled else ""),
     )
+    if (scaled := _engines(job, decision)) is not None:
+        rows = (*rows, scaled)
     return [_condition(job, kind, status, why, says, now) for kind, status, why, says in rows]
 
 
@@ -55,6 +57,19 @@ def _suspended(decision: Decision) -> tuple[bool, str, str]:
             return False, decision.reason, decision.message
         case _:
             return False, Reason.NOT_SUSPENDED, ""
+
+
+def _engines(job: Job, decision: Decision) -> tuple[str, bool, str, str] | None:
+    """Told while a running job has, or should have, other engines than it was planned with."""
+    wanted = job.wanted_engines
+    if wanted is None or job.plan is None or decision.over or wanted == job.plan.engines:
+        return None
+    if decision.phase is not Phase.TRAINING:
+        return "EnginesScaled", False, Reason.NOT_TRAINING, "the number of engines changes while the job trains"
+    if decision.action is Action.SET_ENGINES:
+        return "EnginesScaled", False, Reason.ASKING_DRIVER, f"the driver is asked for {wanted} engines"
+    said = f"from the next weight sync on {wanted} of {job.plan.engines} engines draw; all GPUs stay with the job"
+    return "EnginesScaled", True, Reason.ENGINES_SCALED, said
 
 
 def _succeeded(decision: Decision) -> tuple[bool | None, str, str]:

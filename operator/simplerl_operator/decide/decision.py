@@ -14,6 +14,8 @@ class Action(StrEnum):
     SUBMIT = "Submit"
     DRAIN = "Drain"
     """Ask the driver to save its last finished step and to end."""
+    SET_ENGINES = "SetEngines"
+    """Tell the driver how many engines spec.rollout.engines wants."""
     RELEASE = "Release"
     """Delete the RayCluster."""
     DELETE_JOB = "DeleteJob"

@@ -85,6 +85,14 @@ class Job:
         return self.plan.nodes > -(-self.plan.ranks // self.plan.gpus_per_node)
 
     @property
+    def wanted_engines(self) -> int | None:
+        """How many engines spec.rollout.engines wants of a running job, where it may say so."""
+        if self.spec is None or self.plan is None or self.plan.placement is PlacementKind.COLOCATED:
+            return None
+        wanted = self.spec.rollout.engines
+        return None if wanted is None else min(wanted, self.plan.engines)
+
+    @property
     def submitted(self) -> bool:
         return self.status.cluster is not None and self.status.cluster.submission_id is not None
 
@@ -103,8 +111,13 @@ def read(document: dict[str, Any], trainer_image: str, defaults: JobDefaults | N
     suspended = status.phase is Phase.SUSPENDED  # the next attempt is made of what spec.cluster says then
     if (plan is None or suspended) and spec is not None:
         try:
+            if suspended and spec.rollout.engines is not None:
+                # a number for the running engines, not for the plan
+                spec_planned = spec.model_copy(update={"rollout": spec.rollout.model_copy(update={"engines": None})})
+            else:
+                spec_planned = spec
             image = plan.image if plan is not None and plan.image is not None else trainer_image
-            plan = make_plan(spec, image, defaults=plan.job_defaults if plan is not None else defaults)
+            plan = make_plan(spec_planned, image, defaults=plan.job_defaults if plan is not None else defaults)
         except PlanError as error:
             spec, faults = None, (f"spec.{error}",)
     return Job(
