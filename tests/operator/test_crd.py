@@ -305,10 +305,7 @@ def test_the_spec_is_open_before_the_start_and_fixed_after_it(
     plane.apply(at, document)
     plane.merge(at + "/status", {"status": {"phase": "Provisioning", "startTime": "2026-01-01T00:00:00Z"}})
     section = path.split(".")[1]
-    with pytest.raises(
-        ApiRefusal,
-        match=rf"spec\.{section} [a-zA-Z.]* ?is fixed once the job has started(: (delete|suspend) the job|, but from 1)",
-    ):
+    with pytest.raises(ApiRefusal, match=rf"spec\.{section}(\.\w+)? is fixed once the job has started"):
         plane.apply(at, changed)
     plane.apply(at, document)  # the same again is no change
     plane.merge(at, {"metadata": {"labels": {"team": "a"}}})

@@ -314,7 +314,7 @@ ROWS = [
     ),
     Row(
         "one second before the startup deadline it still waits",
-        seen(started(599), pods=PENDING),
+        seen(started(9000, scheduledTime=rfc3339(NOW - 599)), pods=PENDING),
         phase="Provisioning",
         reason="WaitingForPods",
         message="0 of 4 pods are ready",
@@ -357,7 +357,7 @@ ROWS = [
     ),
     Row(
         "a job that Ray knows already is not submitted twice",
-        seen(started(), head=locked("PENDING")),
+        seen(started(scheduledTime=rfc3339(NOW - 30)), head=locked("PENDING")),
         phase="Starting",
         reason="DriverStarting",
         message="the driver prepares the run",

@@ -53,8 +53,10 @@ def starting_since(seen: Observation) -> float | None:
     waits for no node, and counts from the start."""
     if seen.job.status.scheduled_time is not None:
         return max(started(seen), clock.seconds(seen.job.status.scheduled_time))
-    if seen.scheduled or seen.job.submitted:
+    if seen.job.submitted:
         return started(seen)
+    if seen.scheduled:
+        return None  # it counts from the write that this look leads to
     makes_none = seen.cluster is not None and not seen.pods and seen.cluster.replica_failure is None
     return started(seen) if seen.cluster is None or makes_none else None
 
