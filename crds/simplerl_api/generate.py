@@ -107,7 +107,10 @@ def _immutable(field: str, required: bool) -> dict[str, str]:
 
 def _immutable_rollout(field: str) -> dict[str, str]:
     """Likewise for a field of spec.rollout; the number of engines may change where they have GPUs of their own."""
-    rule = f"{_NOT_STARTED} || self.spec.?rollout.?{field} == oldSelf.spec.?rollout.?{field}"
+    new, old = f"self.spec.rollout.{field}", f"oldSelf.spec.rollout.{field}"
+    same = f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
+    both = "has(self.spec.rollout) == has(oldSelf.spec.rollout)"
+    rule = f"{_NOT_STARTED} || ({both} && (!has(self.spec.rollout) || ({same})))"
     fixed = f"spec.rollout.{field} is fixed once the job has started"
     if field != "engines":
         return {"rule": rule, "message": f"{fixed}: delete the job, or create another one beside it"}

@@ -238,6 +238,8 @@ def test_the_rights_are_these_and_no_others() -> None:
         ("simplerl.io", "simplerljobs", "get"),
         ("simplerl.io", "simplerljobs", "list"),
         ("simplerl.io", "simplerljobs", "watch"),
+        ("simplerl.io", "simplerljobs", "delete"),
+        ("", "nodes", "get"),
         ("kueue.x-k8s.io", "workloads", "list"),
         ("simplerl.io", "simplerljobs/status", "patch"),
         ("ray.io", "rayclusters", "get"),

@@ -75,6 +75,7 @@ def _drain(job: Job) -> dict[str, Any]:
 
 
 def _template(job: Job, role: str, where: Pods, container: dict[str, Any]) -> dict[str, Any]:
+    assert job.spec is not None
     cluster = job.cluster
     spec: dict[str, Any] = {
         # a container that came back in place would be an empty Ray node that passes for the old one
