@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import time
+import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,31 @@ def test_a_run_that_is_killed_goes_on_bitwise_as_the_one_that_was_not(whole: Pat
     assert resumed["step"] == newest.step - 1
     assert [line["step"] for line in figures(output)] == list(range(1, STEPS + 1)), "each step exactly once"
     assert begun == figures(whole)[: len(begun)]
+    assert figures(output) == figures(whole)
+    assert samples(output) == samples(whole)
+    assert running.accuracies(output) == running.accuracies(whole)
+
+
+def test_a_run_that_is_drained_saves_its_last_finished_step_and_goes_on_bitwise(whole: Path, tmp_path: Path) -> None:
+    output, rarely = tmp_path / "tiny", [*SETTINGS, "checkpoint.everySteps=1000"]
+    with running.started(output, rarely) as process:
+        running.eventually(lambda: len(running.metrics(output)) >= 3, process)
+        (driver,) = running.events(output, "driver started")
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{driver['progress_port']}/control", data=b'{"drain": true}', method="PUT"
+        )
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            assert answer.status == 202
+        assert process.wait(timeout=60) == 0, running.said(output).read_text()
+    (drained,) = running.events(output, "run drained")
+    newest, skipped = store.newest(output / "checkpoints")
+    assert newest is not None
+    assert (newest.step, list(skipped)) == (drained["step"], [])
+    assert newest.step == len(running.metrics(output)) < STEPS
+    assert not (output / "model").exists()
+
+    ended = running.train(output, rarely)
+    assert ended.code == 0, ended.text
     assert figures(output) == figures(whole)
     assert samples(output) == samples(whole)
     assert running.accuracies(output) == running.accuracies(whole)
