@@ -10,7 +10,7 @@ from simplerl_operator import head_address
 from simplerl_operator.apply import children, events, status
 from simplerl_operator.decide import happenings, rules
 from simplerl_operator.decide import status as new_status
-from simplerl_operator.decide.decision import Action, Decision
+from simplerl_operator.decide.decision import Action, Begin, Decision
 from simplerl_operator.kinds import JOB
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
 from simplerl_operator.metrics import Metrics
@@ -75,6 +75,8 @@ class Reconciler:
         written, wake = await self._write(seen, decision, now)
         if not written:
             return 0.05  # the job changed meanwhile: look again before doing anything
+        if decision.begin in (Begin.NEW_CLUSTER, Begin.SAME_CLUSTER):
+            self._evidence.forget(key)  # of the attempt before
         try:
             await self._act(seen, decision)
         except (Refused, SubmissionRefused) as refusal:

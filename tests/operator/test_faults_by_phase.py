@@ -155,6 +155,19 @@ def test_what_is_final_is_not_tried_again(reason: str) -> None:
     assert (decision.phase, decision.message) == (Phase.FAILED, "why")
 
 
+def test_a_container_that_ran_out_of_memory_is_added_when_it_is_heard_of_after_the_driver() -> None:
+    status, _, _ = turn(failed(at("Training")), NOW)
+    assert status.attempts[-1].terminations == []
+    base = at("Training")
+    other = (Termination(pod="q", container="ray-head", exit_code=143, reason="Error"),)
+    later = with_pod(with_pod(base, 2, phase="Failed", terminations=OOM), 0, terminations=other)
+    later = replace(later, job=replace(base.job, status=status), progress=None)
+    again, _, _ = turn(later, NOW + 1)
+    assert again.attempts[-1].terminations == list(OOM)
+    once, _, _ = turn(replace(later, job=replace(base.job, status=again)), NOW + 2)
+    assert once.attempts == again.attempts
+
+
 def test_delays_double_up_to_their_bound() -> None:
     assert [retries.delay(n) for n in (1, 2, 3, 4, 7, 8, 100)] == [5, 10, 20, 40, 300, 300, 300]
 

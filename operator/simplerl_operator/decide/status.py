@@ -13,6 +13,7 @@ from simplerl_operator.observe.observation import Observation
 LOG_BYTES = 4096
 MAX_ATTEMPTS = 5
 MAX_TERMINATIONS = 20
+OUT_OF_MEMORY = "OOMKilled"
 _RESTING = frozenset({Phase.QUEUED, Phase.SUSPENDED, Phase.SUCCEEDED, Phase.FAILED})
 """Phases in which the job's own clock stands."""
 _BETWEEN = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDING, Phase.RECOVERING})
@@ -47,6 +48,8 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
         fields |= _ending(decision, now)
     if decision.over or decision.ended:
         fields |= _attempt(seen, decision, fields)
+    elif decision.phase is Phase.RECOVERING:
+        fields["attempts"] = _heard_late(seen)
     status = Status(**fields)
     model = seen.job.spec.model if seen.job.spec is not None else None
     return status.model_copy(update={"summary": figures.summary(status, model)})
@@ -176,6 +179,15 @@ def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any]) -> d
         name = "failures" if decision.ended.charged else "interruptions"
         out[name] = getattr(before, name) + 1
     return out
+
+
+def _heard_late(seen: Observation) -> list[AttemptStatus]:
+    """A driver tells of a rank's end before kubelet tells of its pod's: that a container ran out of memory is added to
+    the attempt when it is heard. Other ends may come of the removal of the pods."""
+    *others, last = seen.job.status.attempts
+    late = [t for t in _terminations(seen) if t.reason == OUT_OF_MEMORY and t not in last.terminations]
+    known = [*last.terminations, *late][:MAX_TERMINATIONS]
+    return [*others, last.model_copy(update={"terminations": known})]
 
 
 def _terminations(seen: Observation) -> list[Termination]:

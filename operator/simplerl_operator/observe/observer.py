@@ -61,9 +61,12 @@ class Observer:
             usable = job.spec is not None and not job.faults and not job.spec.suspend
             return Observation(job=job, inputs=await inputs.look(self._api, job) if usable else None)
         seen = await self._attempt(job)
-        if job.status.phase in (Phase.RECOVERING, Phase.SUSPENDED):
+        if job.status.phase is Phase.SUSPENDED:
             self.forget(job)  # the attempt is over, and its evidence in the status
             return await self._leaving(replace(seen, lost=()))
+        if job.status.phase is Phase.RECOVERING:
+            self._progress.forget(job.key)  # of its pods more may be heard
+            return await self._leaving(seen)
         suspends = job.status.phase is Phase.SUSPENDING or (job.spec is not None and job.spec.suspend)
         if seen.cluster is not None and seen.cluster.suspended and not suspends:
             return await self._queued(seen)
