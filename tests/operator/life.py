@@ -68,20 +68,35 @@ class Life:
         except AssertionError as error:
             raise AssertionError(f"{error}; status: {self.status}") from None
 
-    def submitted(self, attempt: int = 1) -> Cluster:
+    def submitted(self, attempt: int = 1, cluster: Cluster | None = None) -> Cluster:
         """Until the driver of an attempt with a RayCluster of its own has been submitted; it says nothing yet."""
         self.attempt = attempt
-        cluster = self.cluster()
+        cluster = cluster or self.cluster()
         self.head.progress = documents.progress(self.cluster_name)
         cluster.all_ready()
         self.reaches("Starting", "DriverStarting")
         return cluster
 
-    def training(self, attempt: int = 1) -> Cluster:
+    def training(self, attempt: int = 1, cluster: Cluster | None = None) -> Cluster:
         """Until the driver trains."""
-        cluster = self.submitted(attempt)
+        cluster = self.submitted(attempt, cluster)
         self.head.say(state="Training", step=0, evaluations=[documents.evaluation("held-out", 0.34, 0.34, 0)])
         self.reaches("Training", "Training")
+        return cluster
+
+    def loses_its_heads_node(self) -> Cluster:
+        """A job that trained until the node of its head died: the pod is deleted, and nobody there ends it."""
+        node = f"node-{self.namespace}"
+        self.plane.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+        cluster = self.cluster()
+        template = cluster.document["spec"]["headGroupSpec"]["template"]
+        pinned = {**template, "spec": {**template["spec"], "nodeName": node, "terminationGracePeriodSeconds": 1}}
+        cluster.document["spec"]["headGroupSpec"]["template"] = pinned
+        self.training(cluster=cluster)
+        self.plane.request("DELETE", cluster.pod_path(f"{cluster.name}-head"))
+        self.reaches("Recovering", "HeadLost")
+        for worker in range(3):
+            cluster.delete_pod(f"{cluster.name}-workers-worker-{worker}")
         return cluster
 
     def change(self, **sections: Any) -> None:

@@ -87,7 +87,7 @@ def test_lost_pods_lead_to_a_new_cluster_once_the_old_pods_are_gone(
     fault(cluster)
     status = life.reaches("Recovering", reason)
     assert (status["failures"], status["interruptions"]) == counts
-    assert status["attempts"][-1]["message"] == message.format(c=cluster.name)
+    assert status["attempts"][-1]["message"].startswith(message.format(c=cluster.name))
     assert status["attempts"][-1]["lastStep"] == 4
     assert life.condition("Reconciling")["status"] == "True"
     assert "failure" not in status
@@ -164,26 +164,11 @@ def test_a_pod_of_engines_alone_ends_nothing(parts: Parts) -> None:
 
 def test_a_pod_on_a_node_that_died_does_not_hold_the_next_attempt_up(parts: Parts) -> None:
     life = Life(*parts, recovery=RETRIED, **COLOCATED)
-    node = f"node-{life.namespace}"
-    life.plane.request("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
-    cluster = life.cluster()
-    template = cluster.document["spec"]["headGroupSpec"]["template"]
-    pinned = {**template, "spec": {**template["spec"], "nodeName": node, "terminationGracePeriodSeconds": 1}}
-    cluster.document["spec"]["headGroupSpec"]["template"] = pinned
-    life.head.progress = documents.progress(life.cluster_name)
-    cluster.all_ready()
-    life.reaches("Starting", "DriverStarting")
-    life.head.say(state="Training")
-    life.reaches("Training")
-    head = f"{cluster.name}-head"
-    life.plane.request("DELETE", cluster.pod_path(head))  # nobody on the dead node ends it
-    life.reaches("Recovering", "HeadLost")
-    for worker in range(3):
-        cluster.delete_pod(f"{cluster.name}-workers-worker-{worker}")
+    cluster = life.loses_its_heads_node()
     life.reaches("Provisioning", seconds=40)
     assert life.status["attempt"] == 2
-    assert life.plane.find(cluster.pod_path(head)) is not None
-    life.plane.request("DELETE", cluster.pod_path(head), {"gracePeriodSeconds": 0})
+    assert life.plane.find(cluster.pod_path(f"{cluster.name}-head")) is not None
+    cluster.delete_pod(f"{cluster.name}-head")
 
 
 def test_a_suspended_job_is_drained_and_goes_on_as_another_attempt(parts: Parts) -> None:

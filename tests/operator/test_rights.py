@@ -70,7 +70,10 @@ def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str
     code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"score.py": SCORE}}
     rewards = [{"name": "own", "python": {"configMap": {"name": "code", "key": "score.py"}}}]
     queue = {"kueue.x-k8s.io/queue-name": "gpus"}
-    life = Life(plane, heads, namespace, "rights", labels=queue, checkpoint={"claimName": "ckpt"}, rewards=rewards)
+    ends = {"ttlSecondsAfterFinished": 1}
+    life = Life(
+        plane, heads, namespace, "rights", labels=queue, checkpoint={"claimName": "ckpt"}, rewards=rewards, **ends
+    )
     life.reaches("Pending", "ClaimNotFound")
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "ckpt"}, "spec": claim}
@@ -85,8 +88,8 @@ def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str
     life.head.say(state="Training")
     life.reaches("Training", "Training")
     life.head.say(state="Succeeded", step=60)
-    life.reaches("Succeeded", "Completed")
     eventually("the RayCluster to go", lambda: cluster.find() is None)
+    eventually("the job to go", lambda: plane.find(life.path) is None, 20)
 
 
 SCORE = "def score(response): return 1.0"
@@ -97,6 +100,10 @@ def test_every_right_is_used_and_none_is_missing(
 ) -> None:
     # anchors 29: too wide RBAC
     lead_a_representative_life(plane, heads, namespace, OPERATOR_USER)
+    retried = {"backoffLimit": 1}
+    lost = Life(plane, heads, namespace, "node", placement={"colocated": {}}, recovery=retried)
+    lost.loses_its_heads_node()  # whose node is asked for
+    lost.reaches("Provisioning", seconds=40)
     operator.kill()  # its watches and its Lease begin anew
     operator.start()
     entries = plane.asked(OPERATOR_USER)
