@@ -61,13 +61,14 @@ class Ahead:
     async def settle(self, abandon: asyncio.Event) -> None:
         """Waits until the engines draw nothing more, so that they can load weights; where `abandon` is set, what they
         draw is not wanted any more."""
-        if self._next is None:
+        task = self._next
+        if task is None:
             return
         try:
-            await draining.unless(abandon, lambda: asyncio.wait([self._next]))
+            await draining.unless(abandon, lambda: asyncio.wait([task]))
         except draining.Drained:
-            self._next.cancel()
-            await asyncio.gather(self._next, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _drawn(self) -> Batch | None:
         """The batch that was drawn ahead; None where there is none, or where its engines were lost."""
