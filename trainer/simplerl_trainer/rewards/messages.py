@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from simplerl_api.spec.data import ReasoningGym
 from simplerl_api.spec.rewards import Reward
+from simplerl_trainer.rewards.judge.judgement import Tolerance
 
 HEADER = struct.Struct("<Q")
 """The length of a message in bytes."""
@@ -56,6 +57,8 @@ class Case:
     """Whether the response was cut at maxNewTokens."""
     gym: ReasoningGym | None = None
     """The generator that made the question, if one did."""
+    tolerance: Tolerance | None = None
+    """How far a number may lie from the gold one."""
 
 
 def pack(ids: Sequence[int]) -> bytes:

@@ -44,11 +44,11 @@ def main() -> None:
 def _judge(setup: Setup, text: Text) -> tuple[Ready, Callable[[Sequence[Case]], Iterator[list[Outcome]]]]:
     reward = setup.reward
     if (rules := reward.math) is not None:
-        math.warm_up(rules)
+        math.warm_up()
         return Ready(), lambda cases: one_by_one(
             cases,
-            lambda case: math.quick_outcome(text(case.response, True), case.answer, rules),
-            lambda case: math.outcome(text(case.response, True), case.answer, rules),
+            lambda case: math.quick_outcome(text(case.response, True), case.answer, rules, case.tolerance),
+            lambda case: math.outcome(text(case.response, True), case.answer, rules, case.tolerance),
         )
     if reward.python is not None:
         function = python.load(setup.code, f"{setup.field}.python.{reward.python.tag}", reward.python)

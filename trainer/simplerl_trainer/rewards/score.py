@@ -88,7 +88,7 @@ class Scorer:
     async def _fit(self, cases: Sequence[Case], reward: Reward) -> Sequence[Case]:
         """The cases as a reward wants them: small for the judge of answers, as texts for a service."""
         if reward.math is not None:
-            return [Case(case.response, case.answer) for case in cases]
+            return [Case(case.response, case.answer, tolerance=case.tolerance) for case in cases]
         return await asyncio.to_thread(self._texts.of, cases) if reward.http is not None else cases
 
 

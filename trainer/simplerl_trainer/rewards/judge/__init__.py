@@ -1,7 +1,10 @@
-"""The judge of mathematical answers."""
+"""The judge of mathematical answers: `judge("so it is \\\\boxed{1/2}", "0.5").verdict` is `equal`.
 
-from simplerl_api.spec.rewards import MathReward
-from simplerl_trainer.rewards import math
+The policy is docs/judge.md. The answer is read out of the response (reading), both texts are brought into one dialect
+(dialect, tokens), parsed into terms (parsing, answer), and the terms are compared (comparison): exactly where both are
+rational (exact), else to 40 digits at several places (numeric). Only inequalities need sympy (inequalities).
+"""
+
 from simplerl_trainer.rewards.judge.judgement import Judgement, Tolerance
 
 __all__ = ["Judgement", "Tolerance", "judge"]
@@ -10,7 +13,9 @@ __all__ = ["Judgement", "Tolerance", "judge"]
 def judge(response: str, gold: str, tolerance: float | Tolerance | None = None) -> Judgement:
     """Whether the answer in a response is the gold one; a `tolerance` that is a number is relative.
 
-    `gold` is an answer, or a whole solution. May take any time: `simplerl_trainer.rewards.score` runs it in processes
-    that can be killed.
+    `gold` is an answer, or a whole solution with a box or `####`. Inequalities of one variable are solved by sympy,
+    which may take any time: `simplerl_trainer.rewards.score` runs it in processes that can be killed.
     """
-    return math.judge(response, gold, MathReward())
+    from simplerl_trainer.rewards.judge import judging  # mpmath, only where answers are judged
+
+    return judging.judge(response, gold, tolerance)

@@ -1,0 +1,393 @@
+"""Which part of a response is its answer; of a gold text too, where it is a whole solution."""
+
+import re
+from dataclasses import dataclass
+
+LONGEST_PROSE = 400
+"""Characters after `the answer is` in which it is looked for."""
+
+_TURN = re.compile(
+    r"</s>|<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end|user|assistant|system|eom_id|start_header_id)\|>"
+    r"|<(?:end_of_turn|start_of_turn|eos|EOT)>|<｜[^｜<>]{1,40}｜>|\[/?INST\]"
+    r"|^[ \t]*(?:User|Human|Problem)[ \t]*:|(?<=\n)[ \t]*Question[ \t]*:",
+    re.MULTILINE,
+)
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")
+_BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
+_UNBRACED = re.compile(
+    r"[ \t]*(-?\d[\d,]*(?:\.\d+)?%?|-?\.\d+|\\(?:frac|dfrac|tfrac)\s*(?:\{[^{}]*\}|\d)\s*(?:\{[^{}]*\}|\d)"
+    r"|\\sqrt\s*(?:\{[^{}]*\}|\d)|\\[A-Za-z]+|[A-Za-z](?![A-Za-z])|\([^()\n]{1,60}\))"
+)
+
+_LABEL_WORDS = frozenset(
+    [
+        "and",
+        "or",
+        "for",
+        "part",
+        "parts",
+        "case",
+        "cases",
+        "question",
+        "in",
+        "the",
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "f",
+        "g",
+        "h",
+        "i",
+        "ii",
+        "iii",
+        "iv",
+        "v",
+        "vi",
+        "x",
+        "y",
+        "z",
+        "t",
+        "n",
+        "m",
+        "k",
+        "p",
+        "q",
+        "r",
+        "s",
+        "u",
+        "w",
+        "first",
+        "second",
+        "third",
+        "respectively",
+        "as",
+        "well",
+        "also",
+    ]
+)
+_GAP_CUT = re.compile(
+    r"\\(?:text|mbox|textrm|mathrm|textbf)\s*\{([^{}]*)\}|\\(?:quad|qquad|left|right|,|;|!|:| )|\\[()\[\]\\]|[$&~*]"
+)
+_GAP = re.compile(r"[\s,;.:()\[\]=\-0-9A-Za-z_{}]*")
+_GAP_NAME = re.compile(r"(?<![A-Za-z])([A-Za-z](?:_\{?\w\}?)?)\s*=\s*$")
+
+_PHRASE = re.compile(
+    r"####[ \t]*"
+    r"|(?:\bfinal[ \t]+)?\banswer\b(?:[ \t]+(?:to|for|of)\b[^.\n:]{0,80}?)?[ \t*_]*"
+    r"(?:(?:is|are|was|would be|will be|should be)\b|:|=)"
+    r"[\s*_:]*(?:(?:therefore|thus|simply|that|equal to|given by)\b[\s:]*)?",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"\n|[.!?](?=\s+[A-Z$\\]|\s*$|\*)|[.!?]\s*\n")
+_MATHEMATICS = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_JOINED = re.compile(r"[\s,;]*(?:and|or)?[\s,;]*")
+_TRIMMED = ".,;:!?*`_\"'"
+_LAST_CHARACTERS = 4000
+"""Of a response without box and phrase, the last expression is looked for in so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read from a response."""
+
+    text: str = ""
+    """The answer; empty where there is none."""
+    boxed: bool = False
+    """Whether there is a box, with an answer or not."""
+    why: str = ""
+    """Why there is no answer."""
+
+
+def response(text: str) -> Reading:
+    """The answer in a response."""
+    if (turn := _TURN.search(text)) is not None:
+        text = text[: turn.start()]
+    _, mark, after = text.rpartition("</think>")
+    if mark:
+        found = _answer(after)
+        if found.text or found.boxed:
+            return found
+    return _answer(text)
+
+
+def gold(text: str) -> str:
+    """The answer in a gold text: in its box, else after `####`; of prose the last expression, else all of it."""
+    boxed = _boxes(text)
+    if boxed is not None:
+        return boxed.text
+    _, mark, after = text.rpartition("####")
+    if mark:
+        return after.strip()
+    stripped = text.strip()
+    if _is_prose(stripped):
+        return _phrase(stripped) or _last_expression(stripped) or stripped
+    return stripped
+
+
+def _answer(text: str) -> Reading:
+    boxed = _boxes(text)
+    if boxed is not None:
+        return boxed
+    if not text.strip():
+        return Reading(why="it is empty")
+    found = _phrase(text) or _whole(text) or _last_expression(text)
+    return Reading(found, why="" if found else "no answer can be read from it")
+
+
+def _is_prose(text: str) -> bool:
+    if "\n" in text and "\\begin" not in text:
+        return True
+    plain = re.sub(r"\\text\s*\{[^{}]*\}|\$[^$]*\$", " ", text)
+    words = re.findall(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", plain)
+    return len(words) >= 6 and bool(re.search(r"\d|\$", text))
+
+
+# boxes
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    start: int
+    end: int
+    content: str | None
+    """None where its brace has no partner."""
+
+
+def last_box(text: str) -> str | None:
+    """The content of the last box; None where there is none, or it has no end."""
+    boxes = _outermost(text)
+    return boxes[-1].content if boxes else None
+
+
+def _boxes(text: str) -> Reading | None:
+    """The answer in the last box and those that it forms a list with; None where there is no box."""
+    boxes = _outermost(text)
+    if not boxes:
+        return None
+    last = boxes[-1]
+    if last.content is None or not _inner(last.content):
+        return Reading(boxed=True, why="the last box has no end" if last.content is None else "the last box is empty")
+    members = [last]
+    for box in reversed(boxes[:-1]):
+        if box.content is None or not _joins(text[box.end : members[0].start]):
+            break
+        members.insert(0, box)
+    contents: list[str] = []
+    for i, box in enumerate(members):
+        content = _inner(box.content or "")
+        before = text[max(0, box.start - 30) : box.start] if i == 0 else text[members[i - 1].end : box.start]
+        name = _GAP_NAME.search(before.replace("$", " ").replace("\\(", " "))
+        if len(members) > 1 and name is not None and "=" not in content:
+            content = f"{name[1]} = {content}"
+        if content and content not in contents:
+            contents.append(content)
+    return Reading(", ".join(contents), boxed=True)
+
+
+def _outermost(text: str) -> list[_Box]:
+    found: list[_Box] = []
+    place = 0
+    while (mark := _BOX.search(text, place)) is not None:
+        box = _box_at(text, mark.start(), mark.end())
+        if box is None:
+            place = mark.end()
+            continue
+        found.append(box)
+        # what follows an open brace may hold boxes that are complete: the last one decides
+        place = mark.end() if box.content is None else box.end
+    return found
+
+
+def _box_at(text: str, start: int, after: int) -> _Box | None:
+    match = re.compile(r"\s*\{").match(text, after)
+    if match is None:
+        plain = _UNBRACED.match(text, after)
+        return _Box(start, plain.end(), plain[1]) if plain is not None else _Box(start, after, "")
+    depth = 0
+    for brace in _BRACES.finditer(text, match.end() - 1):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)  # \{ and \} are printed braces
+        if depth == 0:
+            return _Box(start, brace.end(), text[match.end() : brace.start()])
+    return _Box(start, len(text), None)
+
+
+def _inner(content: str) -> str:
+    """What a box holds; of a box in a box, what the inner one holds."""
+    found = content.strip()
+    for _ in range(5):
+        mark = _BOX.search(found)
+        if mark is None:
+            return found
+        inner = _box_at(found, mark.start(), mark.end())
+        if inner is None or inner.content is None:
+            return ""
+        found = (found[: inner.start] + " " + inner.content + found[inner.end :]).strip()
+    return found
+
+
+def _joins(gap: str) -> bool:
+    """Whether boxes with this between them form one list."""
+    if len(gap) > 80:
+        return False
+    plain = _GAP_CUT.sub(lambda m: f" {m[1] or ''} ", gap)
+    if not _GAP.fullmatch(plain):
+        return False
+    words = re.findall(r"[A-Za-z]+", plain)
+    if not all(w.lower() in _LABEL_WORDS for w in words) or re.search(r"\d{2}", plain):
+        return False
+    # = alone goes on with a calculation; `y =` is a label
+    return plain.count("=") == 0 or bool(_GAP_NAME.search(plain))
+
+
+# without a box
+
+
+def _phrase(text: str) -> str:
+    """What follows the last `the answer is`."""
+    for match in reversed(list(_PHRASE.finditer(text))):
+        rest = text[match.end() : match.end() + LONGEST_PROSE]
+        if match[0].startswith("####"):
+            found = rest.split("\n")[0].strip()
+            if found:
+                return found
+            continue
+        if found := _stated(rest):
+            return found
+    return ""
+
+
+def _stated(rest: str) -> str:
+    """The answer at the beginning of what follows a phrase."""
+    segments = list(_MATHEMATICS.finditer(rest))
+    end = _end_of_sentence(rest, segments)
+    segments = [s for s in segments if s.end() <= end]
+    sentence = rest[:end].strip().strip(_TRIMMED + " ")
+    if segments and not _is_money(segments[0]):
+        last = segments[0]
+        for segment in segments[1:]:
+            if not _JOINED.fullmatch(rest[last.end() : segment.start()]):
+                break
+            last = segment
+        before = rest[: segments[0].start()].strip(" *(")
+        if not re.search(r"\d", before):
+            return rest[segments[0].start() : last.end()].strip()
+    words = sentence.split()
+    if not words:
+        return ""
+    if _mathy(words[0]) or words[0].startswith(("$", "\\$", "(", "[", "{")):
+        run = _leading_run(words)
+        # a unit, a counted noun
+        return " ".join(words) if len(words) - len(run) <= 3 and not _breaks(words[len(run) :]) else " ".join(run)
+    if len(words) <= 4 and not any(_mathy(w) and len(w) > 1 for w in words):
+        return sentence
+    return _last_run(sentence) if any(c.isdigit() for c in sentence) else (sentence if len(words) <= 4 else "")
+
+
+def _end_of_sentence(rest: str, segments: list[re.Match[str]]) -> int:
+    for match in _SENTENCE_END.finditer(rest):
+        if match.start() == 0 or any(s.start() < match.start() < s.end() for s in segments):
+            continue
+        return match.start()
+    return len(rest)
+
+
+def _breaks(words: list[str]) -> bool:
+    """Whether words after a number are not its unit."""
+    return any(w.lower().strip(_TRIMMED) in _CONJUNCTIONS for w in words) or any(c.isdigit() for w in words for c in w)
+
+
+_CONJUNCTIONS = frozenset(
+    {"because", "since", "so", "but", "as", "which", "where", "if", "when", "not", "is", "are", "then"}
+)
+
+
+def _whole(text: str) -> str:
+    """The response itself where it is an answer and nothing more."""
+    found = text.strip()
+    if len(found) > 200 or "\n" in found:
+        return ""
+    words = found.split()
+    if len(words) == 1 or not re.search(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", found):
+        return found
+    match = _MATHEMATICS.fullmatch(found.rstrip("."))
+    return found if match is not None else ""
+
+
+def _last_expression(text: str) -> str:
+    tail = text[-_LAST_CHARACTERS:]
+    segments = [s for s in _MATHEMATICS.finditer(tail) if not _is_money(s)]
+    run_start, run = _last_run_at(tail)
+    if segments and segments[-1].end() > run_start:
+        return next(g for g in segments[-1].groups() if g is not None).strip()
+    return run
+
+
+def _is_money(segment: re.Match[str]) -> bool:
+    """Whether dollars that look like a pair are two amounts: `$5 and $6`."""
+    inside = segment[2]
+    return inside is not None and bool(re.search(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", inside)) and inside[0].isdigit()
+
+
+_FUNCTION_WORDS = re.compile(r"(?:sqrt|sin|cos|tan|log|ln|pi|exp)\b")
+_OPERATORS = frozenset({"+", "-", "*", "/", "=", "^", "**", "×", "·", "÷", "−", "<", ">", "≤", "≥", "±"})
+
+
+def _mathy(word: str) -> bool:
+    """Whether a word of prose belongs to an expression."""
+    plain = word.strip(",;:!?*`\"'")
+    if not plain or plain in _OPERATORS:
+        return bool(plain)
+    letters = re.sub(r"\\[A-Za-z]+", "", _FUNCTION_WORDS.sub("", plain))
+    if re.search(r"[A-Za-z]{3,}", letters) or (re.search(r"[A-Za-z]{2}", letters) and not re.search(r"\d", letters)):
+        return False
+    return bool(re.search(r"[\d+*/^=√π½⅓¼∞\\]|^-?[b-hj-zB-HJ-Z]$", plain))
+
+
+def _leading_run(words: list[str]) -> list[str]:
+    run: list[str] = []
+    for word in words:
+        if not _mathy(word) and not (not run and word.startswith(("(", "[", "{", "$"))):
+            break
+        run.append(word)
+        if word.endswith((".", "!", "?")) and word != words[-1]:
+            break
+    return run
+
+
+def _last_run(sentence: str) -> str:
+    return _last_run_at(sentence)[1]
+
+
+def _last_run_at(text: str) -> tuple[int, str]:
+    """Where the last expression of prose begins, and the expression."""
+    words = [(m.start(), m[0]) for m in re.finditer(r"\S+", text)]
+    end = len(words)
+    while end > 0:
+        while end > 0 and not _mathy(words[end - 1][1]):
+            end -= 1
+        start = end
+        while start > 0 and _mathy(words[start - 1][1]):
+            if start < end and words[start - 1][1].endswith((".", "!", "?", ":")):
+                break
+            start -= 1
+        while start < end and words[start][1] in _OPERATORS - {"-", "−", "±"}:
+            start += 1
+        stop = end
+        while stop > start and words[stop - 1][1].strip(_TRIMMED) in _OPERATORS | {""}:
+            stop -= 1
+        found = " ".join(w for _, w in words[start:stop]).strip(_TRIMMED + " ")
+        if re.search(r"[0-9A-Za-z∞π]", found) and re.search(r"[\d∞π]|[A-Za-z]\s*[-+*/^=]|^[b-hj-zB-HJ-Z]$", found):
+            return words[start][0], _balanced(found)
+        end = start if start < end else end - 1
+    return -1, ""
+
+
+def _balanced(found: str) -> str:
+    """Without a bracket at an end whose partner is in the prose."""
+    if found.count("(") > found.count(")") and found.startswith("("):
+        return found[1:]
+    if found.count(")") > found.count("(") and found.endswith(")"):
+        return found[:-1]
+    return found
