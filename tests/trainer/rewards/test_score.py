@@ -59,7 +59,7 @@ async def test_every_sample_gets_its_score_and_special_tokens_are_left_out(folde
     assert [s.value for s in scores] == [1.0, -0.5, 1.0, -0.5]
     assert [s.verdict for s in scores] == ["equal", "different", "equal", "no_answer"]
     assert scores[0].extracted == "57"
-    assert scores[1].why == "expected 57"
+    assert scores[1].why == "expected 57: the answer cannot be read: two numbers stand side by side"
 
 
 async def test_rewards_add_up_by_their_weights(folder: Path) -> None:
