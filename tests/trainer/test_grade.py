@@ -37,7 +37,8 @@ def written(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def test_each_line_has_a_verdict_and_all_have_a_summary(tmp_path: Path) -> None:
-    code, (first, second, third, last) = grade(written(tmp_path, LINES), "--math")
+    rewards = "rewards=[{name: sum, math: {}}]"
+    code, (first, second, third, last) = grade(written(tmp_path, LINES), "--rewards", TINY, "--set", rewards)
     assert code == 0
     assert (first["line"], first["score"], first["verdict"]) == (1, 1.0, "equal")
     assert (second["score"], second["verdict"], second["extracted"]) == (0.0, "different", "3")
@@ -77,20 +78,87 @@ def test_the_samples_of_a_run_can_be_graded_again(tmp_path: Path) -> None:
     }
 
 
+def judged(rows: Sequence[dict[str, Any]], *words: str) -> tuple[list[dict[str, Any]], str]:
+    """What `simplerl grade -` says of rows on standard input, on standard output and on standard error."""
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    result = CliRunner().invoke(app, ["grade", "-", *words], input=text)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def test_the_judge_gives_a_verdict_to_each_line() -> None:
+    rows = [
+        {"id": "a", "response": "so \\boxed{\\frac{1}{2}}", "gold": 0.5},
+        {"id": 7, "response": "\\boxed{3}", "gold": "$4$"},
+        {"response": "I do not know", "gold": "4"},
+        {"response": "\\boxed{4}", "gold": "2+2=4\n#### 4"},
+        {"response": "\\boxed{4}", "gold": "\\frac{4}{"},
+        {"response": "\\boxed{1.61}", "gold": "1.6", "tolerance": 0.01},
+        {"response": "\\boxed{4.3}", "gold": "4.2", "tolerance": {"absolute": 0.1}},
+        {"response": "\\boxed{1.61}", "gold": "1.6"},
+        {"response": "\\boxed{10^{10^{10}}}", "gold": "1"},
+        {"response": "\\boxed{x^{60}+x^7-3x+1 > 0}", "gold": "x > 1"},
+    ]
+    lines, summary = judged(rows, "--timeout", "1")
+    assert [(line["id"], line["verdict"], line["extracted"]) for line in lines] == [
+        ("a", "equal", "\\frac{1}{2}"), (7, "different", "3"), (3, "no_answer", ""), (4, "equal", "4"),
+        (5, "bad_gold", "4"), (6, "equal", "1.61"), (7, "equal", "4.3"), (8, "different", "1.61"),
+        (9, "timeout", "10^{10^{10}}"), (10, "timeout", ""),
+    ]  # fmt: skip
+    assert [bool(line["why"]) for line in lines] == [line["verdict"] != "equal" for line in lines]
+    assert lines[1]["why"] == "expected $4$"
+    assert summary == ("10 lines: 4 equal, 2 different, 2 timeout, 1 no_answer, 1 bad_gold; accuracy 0.4\n")
+
+
+def test_a_file_is_judged_as_standard_input_is(tmp_path: Path) -> None:
+    file = written(tmp_path, [{"response": "4\u2028", "gold": 4}])
+    result = CliRunner().invoke(app, ["grade", str(file)])
+    assert json.loads(result.stdout) == {"id": 1, "verdict": "equal", "extracted": "4", "why": ""}
+    assert result.stderr == "1 lines: 1 equal; accuracy 1\n"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["grade", str(tmp_path / "none.jsonl")])
+    sentence = f"{tmp_path}/none.jsonl does not exist: name a file of JSON Lines, or - for standard input\n"
+    assert (result.exit_code, result.output) == (1, sentence)
+    result = CliRunner().invoke(app, ["grade", str(tmp_path)])
+    assert (result.exit_code, result.output) == (
+        1, f"{tmp_path} cannot be read (Is a directory): name a file of JSON Lines\n"
+    )  # fmt: skip
+
+
+TOLERANCE = 'under tolerance: give a number of at least 0, which is relative, or {"absolute": 0.1}'
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        pytest.param("", "holds no line: give an object with response and answer on each", id="an empty file"),
+        pytest.param("", "holds no line: give an object with response and gold on each", id="an empty file"),
         pytest.param('{"response": "3"', "line 1 is not JSON in UTF-8", id="half a line"),
-        pytest.param("[1]", "line 1 is not an object: give one with response and answer", id="a list"),
-        pytest.param('{"answer": "3"}', "line 1 holds null under response: give a text", id="no response"),
-        pytest.param('\n{"response": "3", "answer": ["3"]}', 'line 2 holds ["3"] under answer: give a', id="a list"),
+        pytest.param("[1]", "line 1 is not an object: give one with response and gold", id="a list"),
+        pytest.param('{"gold": "3"}', "line 1 has no response: give response and gold on each line", id="no response"),
+        pytest.param('{"response": "3"}', "line 1 has no gold: give response and gold on each line", id="no gold"),
+        pytest.param(
+            '{"response": null, "gold": 1}', "line 1 holds null under response: give a text or a number", id="null"
+        ),
+        pytest.param(
+            '\n{"response": "3", "gold": ["3"]}', 'line 2 holds ["3"] under gold: give a text or a number', id="a list"
+        ),
+        pytest.param('{"response": "3", "gold": true}', "line 1 holds true under gold: give a", id="a truth"),
+        pytest.param('{"response": "3", "gold": NaN}', "line 1 holds NaN under gold: give a", id="not a number"),
+        pytest.param(
+            '{"response": "3", "gold": 3, "tolerance": -1}', f"line 1 holds -1 {TOLERANCE}", id="a negative tolerance"
+        ),
+        pytest.param(
+            '{"response": "3", "gold": 3, "tolerance": {"by": 1}}', f'line 1 holds {{"by": 1}} {TOLERANCE}',
+            id="a tolerance by another name",
+        ),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_graded_exits_with_1_and_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
     file = tmp_path / "responses.jsonl"
     file.write_text(content)
-    result = CliRunner().invoke(app, ["grade", str(file), "--math"])
+    result = CliRunner().invoke(app, ["grade", str(file)])
     assert result.exit_code == 1
     assert result.output.startswith(f"{file} {sentence}")
 
@@ -110,15 +178,8 @@ def test_a_reward_model_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [[], ["--math", "--rewards", str(TINY)]], ids=["no judge", "two judges"])
-def test_exactly_one_judge_is_given(tmp_path: Path, words: list[str]) -> None:
-    result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), *words])
-    assert result.exit_code == 2
-    assert "give exactly one of --rewards JOB.yaml and --math" in " ".join(result.output.replace("│", " ").split())
-
-
 def test_people_see_a_table_and_a_line_of_sums(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), "--math"], env={"COLUMNS": "120"})
+    result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), "-o", "table"], env={"COLUMNS": "120"})
     assert result.exit_code == 0
-    assert "3 lines: accuracy 0.3333, mean score 0.3333 (1 equal, 1 different, 1 no_answer)" in result.output
+    assert "3 lines: 1 equal, 1 different, 1 no_answer; accuracy 0.3333, mean score 0.3333" in result.output
     assert "no_answer" in result.output.splitlines()[5]

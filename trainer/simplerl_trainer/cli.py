@@ -12,7 +12,6 @@ import typer
 
 from simplerl_api import overrides, validation, yaml12
 from simplerl_api.spec.job import SimpleRLJob
-from simplerl_api.spec.rewards import MathReward, Reward
 from simplerl_trainer import export
 from simplerl_trainer.evaluation import command
 
@@ -88,16 +87,22 @@ def train(
 @app.command()
 def grade(
     responses: Annotated[
-        Path, typer.Argument(help="JSON Lines with response and answer on each.", exists=True, dir_okay=False)
+        str, typer.Argument(metavar="FILE|-", help="JSON Lines with response and gold on each; - reads standard input.")
     ],
     rewards: Annotated[
-        Path | None, typer.Option(help="A SimpleRLJob whose rewards judge.", exists=True, dir_okay=False)
+        Path | None, typer.Option(help="A SimpleRLJob whose rewards score, in place of the judge.", dir_okay=False)
     ] = None,
-    math: Annotated[bool, typer.Option("--math", help="Judge by the math reward, right 1 and wrong 0.")] = False,
     settings: Settings = [],  # noqa: B006 (typer reads the default)
-    output: Annotated[Format, typer.Option("-o", "--output", help="A table, or JSON Lines.")] = Format.TABLE,
+    output: Annotated[
+        Format | None, typer.Option("-o", "--output", help="JSON Lines (the judge's default), or a table.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that judging one line may take.")] = 5.0,
 ) -> None:
-    """Score responses as a run would. Exits with 3 where some could not be judged, with 1 where nothing could be."""
+    """Judge responses against gold answers: one JSON object a line, and a summary on standard error.
+
+    With --rewards, score them as a job would; exits with 3 where some could not be scored. Exits with 1 where nothing
+    could be read.
+    """
     from rich.console import Console
 
     from simplerl_api.failures import TrainerFailure
@@ -105,26 +110,43 @@ def grade(
     from simplerl_trainer.rewards import grade as grading
     from simplerl_trainer.rewards.surroundings import Surroundings
 
-    if (rewards is None) != math:
-        raise typer.BadParameter("give exactly one of --rewards JOB.yaml and --math")
-    if rewards is None:
-        judges, gym, listed = [Reward(name="math", math=MathReward())], None, []
-    else:
-        spec = _valid(rewards, settings).spec
-        judges, gym = spec.rewards, spec.data.train.reasoning_gym
-        listed = [variable.name for variable in spec.cluster.env]
+    lines = grading.Lines(responses if responses != "-" else "standard input", _bytes(responses))
     try:
-        graded = asyncio.run(grading.grade(responses, judges, gym, Surroundings(listed)))
+        if rewards is None:
+            graded = asyncio.run(grading.judge(lines, timeout))
+        else:
+            if not rewards.exists():
+                raise typer.BadParameter(f"{rewards} does not exist: name a SimpleRLJob's file", param_hint="--rewards")
+            spec = _valid(rewards, settings).spec
+            listed = [variable.name for variable in spec.cluster.env]
+            gym = spec.data.train.reasoning_gym
+            graded = asyncio.run(grading.grade(lines, spec.rewards, gym, Surroundings(listed)))
     except TrainerFailure as e:
         typer.echo(str(e), err=True)
         raise typer.Exit(1) from e
-    if output is Format.JSON:
+    if output is Format.TABLE or (output is None and rewards is not None):
+        grades.show(graded, Console(highlight=False))
+    elif rewards is None:
+        for line in graded:
+            typer.echo(json.dumps(line.judgement()))
+        typer.echo(grades.sentence(graded), err=True)
+    else:
         for line in graded:
             typer.echo(json.dumps(line.document()))
         typer.echo(json.dumps({"summary": grading.summary(graded)}))
-    else:
-        grades.show(graded, Console(highlight=False))
-    raise typer.Exit(0 if all(g.judged for g in graded) else 3)
+    raise typer.Exit(0 if rewards is None or all(g.judged for g in graded) else 3)
+
+
+def _bytes(name: str) -> bytes:
+    """What a file or standard input holds; ends with a sentence where it cannot be read."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except FileNotFoundError as e:
+        typer.echo(f"{name} does not exist: name a file of JSON Lines, or - for standard input", err=True)
+        raise typer.Exit(1) from e
+    except OSError as e:
+        typer.echo(f"{name} cannot be read ({e.strerror}): name a file of JSON Lines", err=True)
+        raise typer.Exit(1) from e
 
 
 def _valid(file: Path, settings: list[str]) -> SimpleRLJob:

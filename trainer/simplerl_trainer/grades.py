@@ -26,8 +26,11 @@ def show(graded: Sequence[Graded], console: Console) -> None:
             Text(g.score.extracted), Text(g.score.why),
         )  # fmt: skip
     console.print(table)
+    console.print(f"{sentence(graded)}, mean score {summary(graded)['score']:.4g}")
+
+
+def sentence(graded: Sequence[Graded]) -> str:
+    """The figures over all lines."""
     found = summary(graded)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found["verdicts"].items())
-    console.print(
-        f"{found['lines']} lines: accuracy {found['accuracy']:.4g}, mean score {found['score']:.4g} ({counts})"
-    )
+    return f"{found['lines']} lines: {counts}; accuracy {found['accuracy']:.4g}"

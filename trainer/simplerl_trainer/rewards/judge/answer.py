@@ -7,19 +7,24 @@ from simplerl_trainer.rewards.judge.terms import (
     Bare,
     Based,
     Call,
+    Huge,
+    Num,
     Relation,
     Seq,
     Sym,
     Term,
     Text,
     Unreadable,
-    is_expression,
     parts,
 )
 
 LONGEST = 20_000
 """Characters of an answer that are read."""
 
+LONGEST_NUMBER = 4000
+"""Digits; Python reads no more than 4300."""
+
+_DIGITS = re.compile(r"-?[\d,.]+")
 _BASED = re.compile(
     r"\(?\s*([0-9A-Za-z]*[0-9][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)?)\s*\)?\s*(?:_\s*\{?\s*(?:\\text\s*\{)?\s*([0-9]{1,3}|[a-z]{3,12})\s*\}*"
     r"|(?:\\text\s*\{)?\s*(?:in\s+)?base[\s-]*([0-9]{1,2}|[a-z]{3,12})\s*\}?)"
@@ -44,9 +49,11 @@ def read(canonical: str) -> Term:
     found = stripped(canonical)
     if not found:
         raise Unreadable("it is empty")
+    if len(found) > LONGEST_NUMBER and _DIGITS.fullmatch(found):
+        raise Huge(f"a number of more than {LONGEST_NUMBER} digits is compared by its text only")
     if len(found) > LONGEST:
         raise Unreadable(f"it is longer than {LONGEST} characters")
-    if (based := _BASED.fullmatch(found)) is not None:
+    if len(found) < 100 and (based := _BASED.fullmatch(found)) is not None:
         base = (based[2] or based[3]).lower()
         base = _BASES.get(base, base)
         if base.isdigit():
@@ -70,7 +77,7 @@ def _sound(term: Term) -> Term:
         case Call("*", (Sym(), Seq(left, right, (_, _, *_)) as members)):
             return Relation((term.args[0], members), ("=",) if left + right == "()" else ("in",))
     for part in parts(term):
-        if isinstance(part, Call) and not is_expression(part):
+        if isinstance(part, Call) and not all(isinstance(a, Num | Sym | Call) for a in part.args):
             raise Unreadable(f"{part.name} is applied to what is no expression")
     return term
 

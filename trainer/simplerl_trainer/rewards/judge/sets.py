@@ -18,9 +18,12 @@ from simplerl_trainer.rewards.judge.terms import (
     Term,
     is_expression,
     negated,
+    parts,
     variables,
 )
 
+MOST_PIECES = 60
+"""Of a set: each is compared with each."""
 MINUS_INFINITY = negated(INFINITY)
 
 
@@ -79,7 +82,9 @@ _RULES: dict[str, Callable[[bool, bool], bool]] = {
 
 
 def real_set(term: Term) -> RealSet | None:
-    """The set that a term stands for; None where it is none, or none of known numbers."""
+    """The set that a term stands for; None where it is none, or none of known numbers, or of too many pieces."""
+    if sum(isinstance(p, SetOf | Seq) for p in parts(term)) > MOST_PIECES:
+        return None
     if term == REALS or term == Sym("R"):
         return RealSet((), (), (True,))
     match term:
@@ -100,11 +105,11 @@ def real_set(term: Term) -> RealSet | None:
                 return None
             return interval(ends[0], ends[1], low_in=left_sign == "[", high_in=right_sign == "]")
         case Bare(items):
-            parts = [real_set(item) for item in items]
-            if any(p is None for p in parts) or not all(isinstance(i, Seq | SetOf) for i in items):
+            pieces = [real_set(item) for item in items]
+            if any(p is None for p in pieces) or not all(isinstance(i, Seq | SetOf) for i in items):
                 return None
             found = RealSet((), (), (False,))
-            for part in parts:
+            for part in pieces:
                 assert part is not None
                 found = combined(found, part, _RULES["cup"])
             return found
