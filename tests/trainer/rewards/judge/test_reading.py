@@ -28,6 +28,12 @@ RESPONSES = {
     "guesses in boxes are no answer": (r"\boxed{3} or \boxed{4} or \boxed{5}", "5", "different", "3, 4, 5"),
     "one box twice is one answer": (r"\boxed{5}, \boxed{5}", "5", "equal", "5"),
     "one box again at the end": (r"So \boxed{5}. The answer is \boxed{5}.", "5", "equal", "5"),
+    "one answer in two forms": (
+        r"\boxed{15\frac{39}{40}} or \boxed{\frac{639}{40}}",
+        "15.975",
+        "equal",
+        r"15\frac{39}{40}, \frac{639}{40}",
+    ),
     "a box without braces": (r"so \boxed 5", "5", "equal", "5"),
     "a box without braces around a long number": (r"so $\boxed 52$", "52", "equal", "52"),
     "fbox": (r"\fbox{5}", "5", "equal", "5"),

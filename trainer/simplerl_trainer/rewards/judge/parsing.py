@@ -504,7 +504,12 @@ class _Parser:
             return Sym("e")
         if name == "i" and not self._is("_"):
             return Sym("i")
-        return Sym(self._decorated(name))
+        name = self._decorated(name)
+        number = self._peek(1)
+        if self._is("(") and self._is(")", ahead=2) and number is not None and number.kind == "number":
+            self._at += 3
+            name += f"({number.text})"  # I(0) is a value of I, not I times 0
+        return Sym(name)
 
     def _decorated(self, name: str) -> str:
         """A name with its index and its primes."""
