@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from simplerl_api.spec.data import ReasoningGym
+from simplerl_trainer.rewards.judge.judgement import Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Prompt:
     """The data set's row, for rewards that look at it."""
     gym: ReasoningGym | None = field(default=None, compare=False, repr=False)
     """The generator that made the question, if one did."""
+    tolerance: Tolerance | None = None
+    """How far a number may lie from the answer's."""
 
 
 class Finish(StrEnum):

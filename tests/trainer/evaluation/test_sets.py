@@ -11,6 +11,7 @@ import pytest
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.data import known
 from simplerl_trainer.evaluation import sets
+from simplerl_trainer.rewards.judge import Tolerance
 
 DATA = Path(os.environ.get("SIMPLERL_DATA", Path(__file__).parents[4] / "shared/data")) / "eval"
 RECORDS: dict[str, dict[str, Any]] = {
@@ -55,7 +56,7 @@ def test_a_known_set_is_read_by_its_own_keys(tmp_path: Path, name: str, answer: 
     write(tmp_path / f"{name}.jsonl", RECORDS[name])
     found = read(name, tmp_path)
     assert [(q.question, q.answer) for q in found.questions] == [("What is 3 + 4?", answer)]
-    assert found.tolerances == [tolerance]
+    assert found.tolerances == [tolerance and Tolerance(relative=tolerance)]
 
 
 def test_all_known_sets_are_in_the_table() -> None:
@@ -64,7 +65,7 @@ def test_all_known_sets_are_in_the_table() -> None:
 
 def test_a_record_may_have_a_tolerance_of_its_own(tmp_path: Path) -> None:
     write(tmp_path / "olympiadbench.jsonl", RECORDS["olympiadbench"] | {"error": "1e-1"}, RECORDS["olympiadbench"])
-    assert read("olympiadbench", tmp_path).tolerances == [0.1, None]
+    assert read("olympiadbench", tmp_path).tolerances == [Tolerance(absolute=0.1), None]
 
 
 @pytest.mark.parametrize(

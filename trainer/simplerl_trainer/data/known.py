@@ -13,7 +13,7 @@ class Known:
     tolerance: float | None = None
     """Relative tolerance of its numbers; None where they are exact."""
     tolerance_key: str | None = None
-    """Key of a record's own tolerance, for sets of which only some questions have one."""
+    """Key of a record's own tolerance, which is absolute, for sets of which only some questions have one."""
 
 
 SETS = {

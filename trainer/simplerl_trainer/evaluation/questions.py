@@ -35,8 +35,8 @@ def ask(found: Set, template: Template, tokenizer: Tokenizer, most_tokens: int, 
     """The prompts of a data set; `context` is the longest prompt and response of the model."""
     ids = tokenizer.encode([template.render(q.question) for q in found.questions], chat=template.chat)
     prompts = [
-        Prompt(row, q.question, q.answer, token_ids, q.record)
-        for row, (q, token_ids) in enumerate(zip(found.questions, ids, strict=True))
+        Prompt(row, q.question, q.answer, token_ids, q.record, tolerance=tolerance)
+        for row, (q, token_ids, tolerance) in enumerate(zip(found.questions, ids, found.tolerances, strict=True))
     ]
     too_long = {
         p.row: f"its prompt of {len(p.token_ids)} tokens and {most_tokens} of the response exceed the model's {context}"

@@ -19,6 +19,7 @@ from simplerl_trainer import hub as hubs
 from simplerl_trainer.data import files, hub, known, questions
 from simplerl_trainer.data.files import Record
 from simplerl_trainer.data.questions import Keys, Question
+from simplerl_trainer.rewards.judge.judgement import Tolerance
 
 KEYS = Keys("--question-key", "--answer-key")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -40,8 +41,8 @@ class Set:
 
     name: str
     questions: Sequence[Question]
-    tolerances: Sequence[float | None]
-    """The relative tolerance of each answer's numbers."""
+    tolerances: Sequence[Tolerance | None]
+    """That of each answer's numbers."""
 
     @property
     def digest(self) -> str:
@@ -133,11 +134,11 @@ def _place(source: Source) -> str:
     return f"hub {source.hub.name}" if source.hub else str(source.file)
 
 
-def _tolerance(question: Question, facts: known.Known) -> float | None:
+def _tolerance(question: Question, facts: known.Known) -> Tolerance | None:
     if facts.tolerance_key is None or (own := question.record.get(facts.tolerance_key)) in (None, ""):
-        return facts.tolerance
+        return None if facts.tolerance is None else Tolerance(relative=facts.tolerance)
     try:
-        return float(own)
+        return Tolerance(absolute=float(own))
     except (TypeError, ValueError) as e:
         raise _invalid(
             f"the question {question.question[:60]!r} has {own!r} under {facts.tolerance_key}: give a number"

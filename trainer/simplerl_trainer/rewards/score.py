@@ -192,6 +192,7 @@ def _case(sample: Sample) -> Case:
         record=prompt.record,
         truncated=sample.finish is Finish.LENGTH,
         gym=prompt.gym,
+        tolerance=prompt.tolerance,
     )
 
 
