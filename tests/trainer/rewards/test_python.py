@@ -14,7 +14,7 @@ from simplerl_api import validation, yaml12
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.reference import ConfigMapKeyRef
 from simplerl_api.spec.rewards import PythonReward, Reward
-from simplerl_trainer.rewards import python, workers
+from simplerl_trainer.rewards import python, worker, workers
 from simplerl_trainer.rewards.messages import Case
 from simplerl_trainer.rewards.outcome import Outcome, Verdict
 from simplerl_trainer.rewards.score import Scorer, check
@@ -226,7 +226,7 @@ ENDING = {
 @pytest.mark.parametrize(("code", "what"), ENDING.values(), ids=ENDING)
 async def test_an_import_that(tmp_path: Path, code: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "hangs" in what or "ready" in what:
-        monkeypatch.setattr(workers, "STARTUP_SECONDS", 3.0)
+        monkeypatch.setattr(worker, "STARTUP_SECONDS", 3.0)
     path = written(tmp_path, f"{code}\ndef score(response): return 1")
     with pytest.raises(TrainerFailure) as caught:
         await check([reward(path)])
