@@ -10,9 +10,10 @@ from simplerl_api.struct import Path, Struct, Text, Union
 
 
 class MathReward(Struct):
-    """A rule-based judge of mathematical answers (math-verify).
+    """A rule-based judge of mathematical answers: docs/judge.md says what is equal.
 
-    The answer is the last `\\boxed{…}` of the response or, where there is none, its last expression.
+    The answer is the last `\\boxed{…}` of the response or, where there is none, what follows "the answer is", else its
+    last expression.
     """
 
     correct: float = Field(default=1.0, ge=-1000, le=1000)
