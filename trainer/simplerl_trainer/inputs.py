@@ -11,7 +11,7 @@ from simplerl_api.spec.evaluation import EvaluationSet
 from simplerl_api.spec.hub import HubModel
 from simplerl_api.spec.job import Spec
 from simplerl_trainer import fingerprints, hub
-from simplerl_trainer.data import levels, prompts, questions, stops, templates
+from simplerl_trainer.data import known, levels, prompts, questions, stops, templates
 from simplerl_trainer.data.questions import Keys, Question
 from simplerl_trainer.data.tokenizer import Tokenizer
 from simplerl_trainer.fingerprints import Fingerprint
@@ -161,7 +161,8 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
         if spec.training.steps:  # a job that only evaluates may name the same file twice
             held_out |= {prompts.key(q.question) for q in loaded}
         made = prompts.make_prompts(loaded, template, tokenizer, spec.data.max_prompt_tokens, field=field)
-        evaluations[dataset.name], unasked[dataset.name] = made.prompts, made.unasked
+        evaluations[dataset.name] = known.tolerated(dataset.name, made.prompts)
+        unasked[dataset.name] = made.unasked
         log.info("evaluation questions read", dataset=dataset.name, prompts=len(made.prompts), too_long=made.too_long)
     made = prompts.make_prompts(asked.train, template, tokenizer, spec.data.max_prompt_tokens, held_out)
     log.info(

@@ -22,8 +22,8 @@ class Prompt:
     """The data set's row, for rewards that look at it."""
     gym: ReasoningGym | None = field(default=None, compare=False, repr=False)
     """The generator that made the question, if one did."""
-    tolerance: Tolerance | None = None
-    """How far a number may lie from the answer's."""
+    tolerance: Tolerance | None = field(default=None, compare=False, repr=False)
+    """How far the answer's numbers may differ; None where they are exact."""
 
 
 class Finish(StrEnum):

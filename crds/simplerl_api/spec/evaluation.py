@@ -14,7 +14,8 @@ class EvaluationSet(Questions):
     members = ("file", "hub", "reasoningGym")
 
     name: Text
-    """Name in the status and the metrics; no two data sets share one."""
+    """Name in the status and the metrics; no two data sets share one. Under the names minerva_math and olympiadbench
+    numbers may differ as far as those sets allow: by 1 %, and by each record's `error`."""
     fields: Fields | None = None
     """Keys of its records, for example `{question: problem}`. Absent: those of `data.fields`."""
 

@@ -12,6 +12,7 @@ from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.data import known
 from simplerl_trainer.evaluation import sets
 from simplerl_trainer.rewards.judge import Tolerance
+from simplerl_trainer.samples import Prompt
 
 DATA = Path(os.environ.get("SIMPLERL_DATA", Path(__file__).parents[4] / "shared/data")) / "eval"
 RECORDS: dict[str, dict[str, Any]] = {
@@ -42,30 +43,44 @@ def read(word: str, folder: Path | None = None, **more: Any) -> sets.Set:
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "tolerance"),
+    ("name", "answer"),
     [
-        ("gsm8k", "3 + 4 = <<3+4=7>>7\n#### 7", None),
-        ("math500", "7", None),
-        ("minerva_math", "It is \\boxed{7}.", 1e-2),
-        ("olympiadbench", "7", None),
-        ("aime24", "007", None),
-        ("amc23", "7.0", None),
+        ("gsm8k", "3 + 4 = <<3+4=7>>7\n#### 7"),
+        ("math500", "7"),
+        ("minerva_math", "It is \\boxed{7}."),
+        ("olympiadbench", "7"),
+        ("aime24", "007"),
+        ("amc23", "7.0"),
     ],
 )
-def test_a_known_set_is_read_by_its_own_keys(tmp_path: Path, name: str, answer: str, tolerance: float | None) -> None:
+def test_a_known_set_is_read_by_its_own_keys(tmp_path: Path, name: str, answer: str) -> None:
     write(tmp_path / f"{name}.jsonl", RECORDS[name])
     found = read(name, tmp_path)
     assert [(q.question, q.answer) for q in found.questions] == [("What is 3 + 4?", answer)]
-    assert found.tolerances == [tolerance and Tolerance(relative=tolerance)]
 
 
 def test_all_known_sets_are_in_the_table() -> None:
     assert RECORDS.keys() == known.SETS.keys()
 
 
-def test_a_record_may_have_a_tolerance_of_its_own(tmp_path: Path) -> None:
-    write(tmp_path / "olympiadbench.jsonl", RECORDS["olympiadbench"] | {"error": "1e-1"}, RECORDS["olympiadbench"])
-    assert read("olympiadbench", tmp_path).tolerances == [Tolerance(absolute=0.1), None]
+TOLERANCES = {
+    "exact": ("gsm8k", {}, None),
+    "a name that is not known": ("own", {"error": "1e-1"}, None),
+    "rounded by its authors": ("minerva_math", {}, Tolerance(relative=1e-2)),
+    "no error of its own": ("olympiadbench", {"error": None}, None),
+    "an error of its own": ("olympiadbench", {"error": "1e-1"}, Tolerance(absolute=0.1)),
+}
+
+
+@pytest.mark.parametrize(("name", "record", "expected"), TOLERANCES.values(), ids=TOLERANCES)
+def test_known_sets_have_tolerances(name: str, record: dict[str, Any], expected: Tolerance | None) -> None:
+    (prompt,) = known.tolerated(name, [Prompt(0, "q", "7", (1,), record)])
+    assert prompt.tolerance == expected
+
+
+def test_an_error_that_is_no_number_is_a_sentence() -> None:
+    with pytest.raises(TrainerFailure, match="a record has 'much' under error: give a number, or leave it out"):
+        known.tolerated("olympiadbench", [Prompt(0, "q", "7", (1,), {"error": "much"})])
 
 
 @pytest.mark.parametrize(
@@ -138,10 +153,6 @@ FAULTS = {
         "--data has the name '../x': give NAME or NAME=FILE, the name",
     ),
     "a wrong hub": ("own=hub:a b", "--data own is hub:a b: write hub:OWNER/NAME, hub:OWNER/NAME@CONFIG or …:SPLIT"),
-    "a tolerance that is no number": (
-        "olympiadbench={folder}/error.jsonl",
-        "the question 'What is 3 + 4?' has 'much' under error: give a number",
-    ),
 }
 
 
@@ -150,7 +161,6 @@ def test_a_fault_is_a_sentence(tmp_path: Path, word: str, sentence: str) -> None
     write(tmp_path / "keys.jsonl", {"prompt": "a", "gold": "1"})
     write(tmp_path / "no-answer.jsonl", {"question": "a", "gold": "1"})
     write(tmp_path / "gsm8k.jsonl", RECORDS["gsm8k"])
-    write(tmp_path / "error.jsonl", RECORDS["olympiadbench"] | {"error": "much"})
     write(tmp_path / "empty.jsonl")
     (tmp_path / "text.txt").write_text("x")
     (tmp_path / "broken.jsonl").write_text("{")
@@ -182,5 +192,5 @@ def test_two_sets_of_one_name_are_refused(tmp_path: Path) -> None:
 )
 def test_the_published_files_are_read_whole(name: str, count: int) -> None:
     found = read(name, DATA)
-    assert len(found.questions) == len(found.tolerances) == count
+    assert len(found.questions) == count
     assert all(q.question.strip() and q.answer.strip() for q in found.questions)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from simplerl_trainer.data import known
 from simplerl_trainer.data.templates import Template
 from simplerl_trainer.data.tokenizer import Tokenizer
 from simplerl_trainer.evaluation.records import Record, unasked
@@ -34,10 +35,13 @@ class Asked:
 def ask(found: Set, template: Template, tokenizer: Tokenizer, most_tokens: int, context: int) -> Asked:
     """The prompts of a data set; `context` is the longest prompt and response of the model."""
     ids = tokenizer.encode([template.render(q.question) for q in found.questions], chat=template.chat)
-    prompts = [
-        Prompt(row, q.question, q.answer, token_ids, q.record, tolerance=tolerance)
-        for row, (q, token_ids, tolerance) in enumerate(zip(found.questions, ids, found.tolerances, strict=True))
-    ]
+    prompts = known.tolerated(
+        found.name,
+        [
+            Prompt(row, q.question, q.answer, token_ids, q.record)
+            for row, (q, token_ids) in enumerate(zip(found.questions, ids, strict=True))
+        ],
+    )
     too_long = {
         p.row: f"its prompt of {len(p.token_ids)} tokens and {most_tokens} of the response exceed the model's {context}"
         for p in prompts

@@ -19,7 +19,6 @@ from simplerl_trainer import hub as hubs
 from simplerl_trainer.data import files, hub, known, questions
 from simplerl_trainer.data.files import Record
 from simplerl_trainer.data.questions import Keys, Question
-from simplerl_trainer.rewards.judge.judgement import Tolerance
 
 KEYS = Keys("--question-key", "--answer-key")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -41,8 +40,6 @@ class Set:
 
     name: str
     questions: Sequence[Question]
-    tolerances: Sequence[Tolerance | None]
-    """That of each answer's numbers."""
 
     @property
     def digest(self) -> str:
@@ -74,7 +71,7 @@ def read(
     found = list(questions.read(_records(source), fields, True, KEYS))[:limit]
     if not found:
         raise _invalid(f"--data {source.name} is {_place(source)}, which holds no question: give at least one")
-    return Set(source.name, found, [_tolerance(q, facts) for q in found])
+    return Set(source.name, found)
 
 
 def _source(word: str, folder: Path | None) -> Source:
@@ -132,17 +129,6 @@ def _records(source: Source) -> Iterator[Record]:
 
 def _place(source: Source) -> str:
     return f"hub {source.hub.name}" if source.hub else str(source.file)
-
-
-def _tolerance(question: Question, facts: known.Known) -> Tolerance | None:
-    if facts.tolerance_key is None or (own := question.record.get(facts.tolerance_key)) in (None, ""):
-        return None if facts.tolerance is None else Tolerance(relative=facts.tolerance)
-    try:
-        return Tolerance(absolute=float(own))
-    except (TypeError, ValueError) as e:
-        raise _invalid(
-            f"the question {question.question[:60]!r} has {own!r} under {facts.tolerance_key}: give a number"
-        ) from e
 
 
 def _invalid(message: str) -> TrainerFailure:
