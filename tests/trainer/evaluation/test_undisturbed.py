@@ -1,6 +1,5 @@
 """Evaluations change nothing of the training beside them."""
 
-import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -43,7 +42,7 @@ class Judges:
         return [Score(0.0, "equal" if s.id < self.right else "different") for s in samples]
 
 
-def test_an_evaluation_leaves_its_results_and_moves_neither_cursor_nor_random_numbers(tmp_path: Path) -> None:
+async def test_an_evaluation_leaves_its_results_and_moves_neither_cursor_nor_random_numbers(tmp_path: Path) -> None:
     changes = ["checkpoint={}", "evaluation.samples=1"]
     run = local.prepare(overrides.apply(yaml12.load_file(running.TINY), changes), tmp_path, own_ray=True)
     log = Log(tmp_path / "driver.log")
@@ -65,10 +64,10 @@ def test_an_evaluation_leaves_its_results_and_moves_neither_cursor_nor_random_nu
     fleet: Any = SimpleNamespace(pool=engines, ranks=SimpleNamespace(export=exported, load=None), engines=None)
     scorer: Any = judges
     session = Session(run, inputs, fleet, scorer, Cursor(1, 100), reporter, log, fence)
-    asyncio.run(session.resume())
+    await session.resume()
     before, state = session.cursor, random.getstate()
     for step, judges.right in ((0, 1), (20, 4), (40, 2)):
-        asyncio.run(session.evaluate(step))
+        await session.evaluate(step)
     assert session.cursor == before
     assert random.getstate() == state
     assert engines.asked[0] == engines.asked[1] == engines.asked[2], "the same questions and seeds at every step"
