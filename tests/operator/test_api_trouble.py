@@ -1,5 +1,6 @@
 """An API server in trouble, and operators that must not write: nothing is lost, nothing is asked in a hot loop."""
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -10,10 +11,8 @@ from tests.operator import documents
 from tests.operator.control_plane import OPERATOR_TOKEN, ControlPlane, eventually
 from tests.operator.heads import Heads
 from tests.operator.life import Life
-from tests.operator.operator_process import OperatorProcess
+from tests.operator.operator_process import ROOT, OperatorProcess
 from tests.operator.proxy import Proxy
-
-pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -203,3 +202,48 @@ def test_of_two_operators_one_writes_and_the_other_takes_over(
         first.stop()
         second.stop()
         second_proxy.stop()
+
+
+JUMPING_CLOCK = """
+import os
+import time
+
+_true = time.time
+
+
+def _told():
+    with open(os.environ["CLOCK_OFFSET"]) as file:
+        return _true() + float(file.read())
+
+
+time.time = _told
+"""
+
+
+def test_a_clock_that_is_set_anew_ends_no_job_and_holds_no_figures_up(
+    plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, namespace: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(JUMPING_CLOCK)
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    path = os.pathsep.join([str(tmp_path), *(str(ROOT / folder) for folder in ("crds", "operator"))])
+    process = behind(proxy, plane, heads, tmp_path / "clock", PYTHONPATH=path, CLOCK_OFFSET=str(offset))
+    try:
+        process.start()
+        life = Life(plane, heads, namespace)
+        life.training()
+        waiting = Life(plane, heads, namespace, "waiting")
+        waiting.cluster().make_pods()
+        waiting.reaches("Provisioning", "WaitingForPods")
+        for step, jump in enumerate((3600, -3600, 0), 1):
+            offset.write_text(str(jump))
+            began = time.monotonic()
+            plane.merge(waiting.path, {"metadata": {"annotations": {"look": str(jump)}}})
+            life.head.say(step=step, lastProgress=time.time())
+            eventually("the step", lambda step=step: life.status["training"]["step"] == step)
+            time.sleep(1.5)
+            assert len(proxy.since(began)) <= 60
+        life.reaches("Training")
+        waiting.reaches("Provisioning")
+    finally:
+        process.stop()
