@@ -57,7 +57,7 @@ def pods_of(plane: ControlPlane, life: Life) -> list[dict[str, Any]]:
 def test_pods_that_a_quota_denies_are_told_and_made_once_it_is_raised(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, place: str
 ) -> None:
-    # anchors 11: pods denied by a quota while the cluster's state says ready
+    # 11 (kuberay#2357): pods denied by a quota while the cluster's state says ready
     quota(plane, place, 2)
     life = Life(plane, heads, place)
     life.reaches("Provisioning", "PodCreationFailed", seconds=SECONDS)
@@ -72,7 +72,7 @@ def test_pods_that_a_quota_denies_are_told_and_made_once_it_is_raised(
 def test_pods_beyond_a_limit_range_are_told_with_the_limit(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, place: str
 ) -> None:
-    # anchors 13: creation of children is rejected, and the status is empty
+    # 13 (kuberay#2210): creation of children is rejected, and the status is empty
     limits = [{"type": "Container", "max": {"memory": "64Mi"}}]
     manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": limits}}
     plane.apply(f"/api/v1/namespaces/{place}/limitranges/small", manifest)
@@ -84,7 +84,7 @@ def test_pods_beyond_a_limit_range_are_told_with_the_limit(
 def test_pods_that_a_policy_of_the_cluster_refuses_are_told_in_its_words(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, place: str
 ) -> None:
-    # anchors 13; a webhook's refusal takes the same way
+    # 13 (trainer#2351); a webhook's refusal takes the same way
     policies = "/apis/admissionregistration.k8s.io/v1"
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -165,7 +165,7 @@ def test_a_namespace_that_enforces_the_restricted_standard_takes_all_that_kubera
 def test_a_lost_head_is_not_made_anew_by_kuberay_and_the_job_says_so(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, place: str
 ) -> None:
-    # anchors 2, 3 and 12: heads made again and again, GPUs kept, state ready though the head is gone
+    # 2, 3, 12 (kuberay#1489, #4272, #2238): heads made again and again, GPUs kept, state ready though the head is gone
     life = Life(plane, heads, place)
     cluster = life.cluster()
     pods = eventually("all pods", lambda: found if len(found := pods_of(plane, life)) == 4 else None, 30)

@@ -199,7 +199,7 @@ def test_whatever_is_no_quantity_is_named(text: str) -> None:
 
 
 def test_nobody_but_the_job_and_the_operator_is_let_in_unless_told() -> None:
-    # anchors 28: any pod could submit to the dashboard
+    # 28 (kuberay#3987): any pod could submit to the dashboard
     ingress = network_policy.network_policy(job(), OPERATOR_ONLY)["spec"]["ingress"]
     assert all(rule["from"] for rule in ingress), "a rule without peers lets everybody in"
     ports = [port["port"] for rule in ingress[1:] for port in rule["ports"]]

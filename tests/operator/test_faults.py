@@ -119,6 +119,7 @@ def test_an_impossible_plan_is_refused_with_what_would_fit_and_stays_editable(pa
 
 
 def test_what_the_api_server_says_to_the_pod_template_is_passed_on(parts: Parts) -> None:
+    # 13 (trainer#3671): what is wrong with a pod template stays in a controller's log
     workers = {"tolerations": [{"key": "gpu", "operater": "Exists"}]}
     life = Life(*parts, cluster={**documents.TINY["cluster"], "workers": workers})
     message = refused(life, "ClusterRejected")
@@ -167,6 +168,7 @@ TROUBLES: list[tuple[str, Callable[[Cluster, list[str]], None], str, str]] = [
 def test_trouble_of_the_pods_is_on_the_object_within_seconds(
     parts: Parts, make: Callable[[Cluster, list[str]], None], reason: str, message: str
 ) -> None:
+    # 10, 11 (kuberay#1990, #2188): a pull that fails and pods without a node look like any start
     life = Life(*parts)
     cluster = life.cluster()
     pods = cluster.make_pods()
@@ -220,6 +222,7 @@ def test_a_claim_without_a_volume_is_named_with_what_keeps_it(parts: Parts) -> N
 
 
 def test_a_cluster_that_kuberay_rejects_surfaces_by_its_event(parts: Parts) -> None:
+    # 13 (kuberay#4974): a spec that KubeRay rejects leaves an Event alone
     plane, _, namespace = parts
     life = Life(*parts)
     cluster = life.cluster()
@@ -240,6 +243,7 @@ def test_a_cluster_that_kuberay_rejects_surfaces_by_its_event(parts: Parts) -> N
 
 
 def test_a_head_that_answers_without_a_token_gets_no_work(parts: Parts) -> None:
+    # 28 (kuberay#3987): any pod can submit to the dashboard
     life = Life(*parts)
     cluster = life.cluster()
     life.head.locked = False
@@ -260,6 +264,7 @@ def test_pods_without_the_token_mode_get_no_work(parts: Parts) -> None:
 
 
 def test_a_dashboard_that_comes_late_is_waited_for(parts: Parts) -> None:
+    # 1 (kuberay#1381, #4760): the submitter comes before the dashboard and gives up
     life = Life(*parts)
     life.head.up = False
     life.head.progress = documents.progress(life.cluster_name)
@@ -381,6 +386,7 @@ LOSSES: list[tuple[str, Callable[[Any], None], str, str, list[dict[str, Any]]]] 
 def test_a_loss_ends_the_attempt_with_its_evidence(
     parts: Parts, lose: Callable[[Cluster], None], reason: str, message: str, terminations: list[dict[str, Any]]
 ) -> None:
+    # 2, 4, 12 (kuberay#1489, #2238; ray#62340): the head is gone, the job RUNNING, the cluster ready
     life = Life(*parts)
     cluster = life.training()
     lose(cluster)
@@ -421,6 +427,7 @@ ENDINGS = [
 def test_rays_word_counts_where_the_driver_is_silent(
     parts: Parts, end: Callable[[Life], None], reason: str, message: str, log: str
 ) -> None:
+    # 7 (kuberay#4921): a stream of logs that closes ends a job, or is taken for its end
     life = Life(*parts)
     life.training()
     end(life)
@@ -430,6 +437,7 @@ def test_rays_word_counts_where_the_driver_is_silent(
 
 
 def test_one_missed_poll_is_no_news(parts: Parts) -> None:
+    # 6 (kuberay#1583): one poll that failed is the job's last word
     life = Life(*parts)
     life.training()
     life.head.jobs[life.cluster_name]["status"] = "RUNNING"

@@ -243,6 +243,7 @@ def test_an_operator_that_dies_between_two_writes_goes_on_where_it_was(
 def test_a_job_that_is_being_deleted_releases_its_cluster_and_makes_nothing(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:
+    # 14 (kuberay#4721): children made while the job is being deleted
     life = Life(plane, heads, namespace)
     cluster = life.training()
     plane.merge(life.path, {"metadata": {"finalizers": ["example.com/somebody-elses"]}})
@@ -258,6 +259,7 @@ def test_a_job_that_is_being_deleted_releases_its_cluster_and_makes_nothing(
 def test_a_job_made_again_under_its_name_has_a_cluster_of_its_own(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:
+    # 15 (kueue PR#926): a job made again meets the old one's objects
     first = Life(plane, heads, namespace)
     first.training()
     plane.request("DELETE", first.path)

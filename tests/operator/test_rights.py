@@ -98,7 +98,7 @@ SCORE = "def score(response): return 1.0"
 def test_every_right_is_used_and_none_is_missing(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:
-    # anchors 29: too wide RBAC
+    # 29 (kuberay#2213, #3213): too wide RBAC
     lead_a_representative_life(plane, heads, namespace, OPERATOR_USER)
     retried = {"backoffLimit": 1}
     lost = Life(plane, heads, namespace, "node", placement={"colocated": {}}, recovery=retried)
@@ -144,7 +144,7 @@ def limited(
 def test_an_operator_of_one_namespace_needs_no_right_beyond_it(
     plane: ControlPlane, heads: Heads, limited: OperatorProcess, namespace: str
 ) -> None:
-    # anchors 29: namespaced install
+    # 29 (kuberay#2213, #3213): namespaced install
     elsewhere = Life(plane, heads, plane.namespace(f"{namespace}-elsewhere"))
     lead_a_representative_life(plane, heads, namespace, LIMITED_USER)
     entries = plane.asked(LIMITED_USER)

@@ -21,7 +21,7 @@ from simplerl_operator.redaction import redact
 def test_each_job_has_a_network_policy_of_its_own(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:
-    # anchors 28: any pod could submit to the dashboard
+    # 28 (kuberay#3987): any pod could submit to the dashboard
     life = Life(plane, heads, namespace)
     life.cluster()
     name = life.cluster_name.removesuffix("-1")
