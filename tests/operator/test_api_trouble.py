@@ -14,6 +14,8 @@ from tests.operator.life import Life
 from tests.operator.operator_process import ROOT, OperatorProcess
 from tests.operator.proxy import Proxy
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def proxy(plane: ControlPlane) -> Iterator[Proxy]:
