@@ -18,7 +18,7 @@ import socket, sys
 try:
     socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).close()
     print("reached")
-except TimeoutError:
+except (TimeoutError, ConnectionRefusedError):  # kube-router answers for the pod that it refuses
     print("denied")
 """
 DASHBOARD, GCS = 8265, 6379
