@@ -56,7 +56,7 @@ class Drill:
     def status(self) -> dict[str, Any]:
         return (self.cluster.get("simplerljobs", self.name, "default") or {}).get("status", {})
 
-    def until(self, what: str, holds: Callable[[dict[str, Any]], bool], seconds: float = 420) -> dict[str, Any]:
+    def until(self, what: str, holds: Callable[[dict[str, Any]], bool], seconds: float = 900) -> dict[str, Any]:
         """The status once `holds` is true of it."""
         deadline = time.monotonic() + seconds
         while True:
@@ -73,7 +73,7 @@ class Drill:
                     f"{status.get('phase')}, {ready.get('reason')}: {ready.get('message')}, attempt "
                     f"{status.get('attempt')}, attempts {json.dumps(status.get('attempts', []))[-1500:]}"
                 )
-            time.sleep(0.5)
+            time.sleep(2)
 
     def pods(self) -> list[dict[str, Any]]:
         words = ("get", "pods", "-n", "default", "-l", f"simplerl.io/job={self.name}", "-o", "json")
