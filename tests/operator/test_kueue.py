@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.operator import operator_process, programs
+from tests.operator import documents, operator_process, programs
 from tests.operator.conftest import ROOT
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually
 from tests.operator.controllers import Controllers
@@ -64,6 +64,12 @@ class QueuedLife(Life):
 
     def cluster(self) -> "RealCluster":
         return RealCluster(self.plane, self.namespace, self.cluster_name)
+
+    def resumed(self, attempt: int) -> None:
+        """Until the driver of a later attempt in the same RayCluster has been submitted."""
+        self.head.progress = documents.progress(f"{self.cluster_name}-r{attempt}")
+        self.cluster().all_ready()
+        self.reaches("Starting", "DriverStarting")
 
 
 class RealCluster(Cluster):
@@ -144,9 +150,13 @@ def test_quota_preemption_and_a_second_admission(place: Place) -> None:
     urgent.reaches("Succeeded")
 
     # of two that wait, the one that came first is admitted; its RayCluster is the same, its driver a new one
-    first.submitted()
+    first.resumed(2)
     assert first.cluster().document["metadata"]["uid"] == uid
-    assert len(first.head.submissions) == 2
+    assert [s["submission_id"] for s in first.head.submissions] == [first.cluster_name, f"{first.cluster_name}-r2"]
+    status = first.status
+    assert (status["attempt"], status.get("failures", 0), status["interruptions"]) == (2, 0, 1)
+    ended = status["attempts"][-1]
+    assert (ended["number"], ended["reason"], ended["lastStep"]) == (1, "Preempted", 7)
     first.head.say(state="Training", step=8)
     first.reaches("Training")
     assert second.status["phase"] == "Queued"
