@@ -73,7 +73,9 @@ def _value(annotation: Any, node: Schema, definitions: Mapping[str, Schema], def
             else:
                 out["x-kubernetes-preserve-unknown-fields"] = True
         case "array":
-            out = {"type": "array", "items": _value(annotation, node.get("items", {}), definitions, defaults)}
+            # a default inside a list would be a difference to each tool that compares manifest and object, since lists
+            # are compared as wholes; and each server-side apply would be a write where status is written too
+            out = {"type": "array", "items": _value(annotation, node.get("items", {}), definitions, False)}
         case None if "enum" not in node:
             out = {"x-kubernetes-preserve-unknown-fields": True}
         case kind:

@@ -1,7 +1,7 @@
 """The CRD in a real API server: what is said of wrong jobs at apply, and what stays fixed once a job has started."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -329,3 +329,19 @@ def test_the_status_is_checked_too(
     body = {k: document[k] for k in ("apiVersion", "kind", "metadata")} | {"status": status}
     with pytest.raises(ApiRefusal):
         plane.apply(at + "/status", body)
+
+
+def defaults_in_lists(schema: dict[str, Any], path: str, inside: bool = False) -> Iterator[str]:
+    if inside and "default" in schema:
+        yield path
+    for name, inner in schema.get("properties", {}).items():
+        yield from defaults_in_lists(inner, f"{path}.{name}", inside)
+    if isinstance(items := schema.get("items"), dict):
+        yield from defaults_in_lists(items, f"{path}[]", True)
+
+
+def test_no_default_stands_inside_a_list() -> None:
+    schema = yaml12.load((ROOT / "crds/simplerljobs.yaml").read_text())["spec"]["versions"][0]["schema"]
+    assert list(defaults_in_lists(schema["openAPIV3Schema"]["properties"]["spec"], "spec")) == []
+    list_of_one = {"items": {"properties": {"a": {"default": 1}}}}
+    assert list(defaults_in_lists(list_of_one, "x")) == ["x[].a"]

@@ -38,7 +38,7 @@ class Volume(Union):
     mount_path: Annotated[str, Field(pattern=r"^/[^:]*$", max_length=512)]
     """Where the folder appears in the containers."""
     read_only: bool = True
-    """Whether the containers may only read it."""
+    """Whether the containers may only read it. Absent: true."""
     claim_name: Text | None = None
     """A PersistentVolumeClaim of the job's namespace."""
     config_map_name: Text | None = None
@@ -69,7 +69,7 @@ class EnvVar(Struct):
         return value
 
     value: Annotated[str, Field(max_length=4096)] = ""
-    """Its value."""
+    """Its value. Absent: an empty text."""
 
 
 class PullSecret(Struct):

@@ -37,13 +37,13 @@ class Fields(Struct):
     """Names of the keys that hold a question, its answer and its level."""
 
     question: Text = "question"
-    """Key of the question's text."""
+    """Key of the question's text. Absent: question."""
     answer: Text | None = None
     """Key of the answer: a value, or a worked solution that ends in `#### value` or in a box. Absent: `gt_answer` in
     records that have it (simpleRL-reason's files do), else `answer`; a record with neither is asked all the same where
     no reward judges answers."""
     level: Text = "level"
-    """Key of the level that `data.levels` looks at."""
+    """Key of the level that `data.levels` looks at. Absent: level."""
 
 
 LEVELS_RULE = "data.levels.min must not be greater than data.levels.max"

@@ -132,7 +132,7 @@ class Reward(Union):
     name: Text
     """Name in metrics and samples; no two rewards share one."""
     weight: float = Field(default=1.0, ge=-1000, le=1000)
-    """Weight in the sum of all rewards."""
+    """Weight in the sum of all rewards. Absent: 1."""
     math: MathReward | None = None
     """The rule-based judge of mathematical answers."""
     python: PythonReward | None = None
