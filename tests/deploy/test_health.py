@@ -45,7 +45,8 @@ def document(observation: Observation, decision: Decision | None = None) -> dict
 
 
 def in_phase(phase: Phase) -> dict[str, Any]:
-    return document(seen(submitted()), Decision(phase=phase, reason="Because", message="a sentence"))
+    ended = [{"number": 1, "reason": "LostRank"}]
+    return document(seen(submitted(attempts=ended)), Decision(phase=phase, reason="Because", message="a sentence"))
 
 
 def test_every_phase_is_read_right() -> None:
