@@ -1,13 +1,16 @@
 """`simplerl eval`: the sentences that a person reads, before any engine starts."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from simplerl_trainer.cli import app
+from simplerl_trainer.data import known
 from simplerl_trainer.models.arithmetic_tokenizer import save_tokenizer
 
 CONFIG = {
@@ -110,3 +113,20 @@ def test_questions_that_cannot_be_asked_count_and_start_no_engine(here: Path) ->
     assert text.startswith(
         "--output out was drawn with --n-samples 2, not 4: choose another folder, or remove that one"
     )
+
+
+PAGE = (Path(__file__).parents[3] / "docs/evaluation.md").read_text("utf-8")
+
+
+def test_the_page_names_every_option_and_no_other() -> None:
+    (command,) = (c for c in typer.main.get_group(app).commands.values() if c.name == "eval")
+    options = {o for p in command.params for o in p.opts} - {"--help"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE)) == options
+
+
+@pytest.mark.parametrize("name", known.SETS)
+def test_the_page_says_where_a_known_set_has_its_questions_and_answers(name: str) -> None:
+    fields = known.SETS[name].fields
+    (row,) = (line for line in PAGE.split("\n") if f"`{name}`" in line and line.count("|") == 5)
+    assert f"`{fields.question}`" in row
+    assert f"`{fields.answer}`" in row
