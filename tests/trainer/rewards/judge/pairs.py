@@ -206,6 +206,8 @@ QUANTITIES = r"""
 864 square inches  ==  864 \mbox{ inches}^2
 864 square feet  !=  864 \mbox{ inches}^2
 5 apples  ==  5
+(5 cm, 3 cm)  ==  (5, 3)
+(5 cm, 3 cm)  !=  (3, 5)
 5 apple  ==  5 apples
 5 apples  !=  5 oranges
 5 apples  !=  6 apples
@@ -655,4 +657,97 @@ x \leqslant 5  ==  x ≤ 5
 \theta  ==  θ
 \frac{θ}{2}  ==  \frac{\theta}{2}
 The answer is 7  ==  7
+"""
+
+EVERYDAY = r"""
+\$18  ==  18
+18.00  ==  18
+\$1,450,000  ==  1,450,000
+\$1,450,000  !=  145000
+65,960 \text{ dollars}  ==  65,960
+\text{The answer is } 5  ==  5
+\frac{3}{4} \text{ hours}  ==  0.75
+\frac{3}{4} \text{ hours}  !=  0.34
+45  ==  45\%
+4\sqrt{3} \approx 6.93  ==  4\sqrt{3}
+4\sqrt{3} \approx 6.93  ==  6.93
+4\sqrt{3} \approx 6.93  !=  7
+x = 4\sqrt{3} \approx 6.93  ==  4\sqrt{3}
+\frac{\pi}{4} + k\pi, k \in \mathbb{Z}  ==  \frac{\pi}{4} + k\pi
+\frac{\pi}{4} + k\pi, k \in \mathbb{Z}  !=  \frac{\pi}{3} + k\pi
+= 5  ==  5
++5  ==  5
+5^\circ C  ==  5
+5^\circ C  ==  5^\circ\text{C}
+5^\circ C  !=  5^\circ F
+5\ \frac{\text{m}}{\text{s}}  ==  5 m/s
+5\ \frac{\text{m}}{\text{s}}  ==  5
+AB = 5  ==  5
+AB = 5  !=  6
+x + y = 7  ==  7
+x + y = 7  !=  8
+2x = 10  !=  10
+\frac{a}{b} = \frac{2}{3}  ==  \frac{2}{3}
+P(A) = \frac12  ==  0.5
+P(X > 2) = 0.5  ==  \frac{1}{2}
+P(X > 2) = 0.5  !=  2
+\text{Area} = 12\pi  ==  12\pi
+\text{Area} = 12\pi  !=  12
+V = 36\pi \text{ cm}^3  ==  36\pi
+\begin{cases} x=1 \\ y=2 \end{cases}  ==  (1,2)
+\begin{cases} x=2 \\ y=1 \end{cases}  !=  (1,2)
+\begin{aligned} x&=1 \\ y&=2 \end{aligned}  ==  x=1, y=2
+\mathbf{v} = \begin{pmatrix} 1 \\ 2 \end{pmatrix}  ==  \begin{pmatrix} 1 \\ 2 \end{pmatrix}
+\mathbf{v} = \begin{pmatrix} 1 \\ 2 \end{pmatrix}  !=  \begin{pmatrix} 2 \\ 1 \end{pmatrix}
+-1 < x < 3, x \neq 0  ==  (-1,0)\cup(0,3)
+-1 < x < 3, x \neq 1  !=  (-1,0)\cup(0,3)
+x \in (-\infty, -1) \cup (3, \infty)  ==  x < -1 \text{ or } x > 3
+x>3, x<-1  ==  (-\infty,-1)\cup(3,\infty)
+\frac{x^2-1}{x-1}  ==  x+1
+\frac{1}{2}\ln|x|+C  ==  \frac12 \ln |x| + C
+\sin^{-1}\frac{1}{2}  ==  \frac{\pi}{6}
+\sin^{-1}\frac{1}{2}  !=  \frac{\pi}{3}
+\binom{10}{3} = 120  ==  120
+0.\overline{27}  ==  \frac{3}{11}
+0.\overline{27}  !=  0.27
+2.5 \times 10^{-3}  ==  0.0025
+2.5 \times 10^{-3}  !=  0.025
+a_n = 2n+1  ==  2n+1
+a_n = 2n+1  !=  2n-1
+S = \{1,2\}  ==  \{2,1\}
+S = \{1,2\}  !=  \{1,3\}
+D = (-\infty, 1)  ==  (-\infty,1)
+\angle ABC = 60^\circ  ==  60
+\angle ABC = 60^\circ  !=  30
+A \text{ and } C  ==  A, C
+A \text{ and } C  !=  A, B
+1/2 \text{ or } 0.5  ==  \frac12
+1/2 \text{ or } 2  !=  \frac12
+\text{12 apples}  ==  12
+\text{12 apples}  !=  13
+(x, y) = (2, -1)  ==  (2, -1)
+2, -1  ==  x=2, y=-1
+-1, 2  !=  x=2, y=-1
+\{(3,5),(7,9)\}  ==  (7,9), (3,5)
+(3, 5) \text{ and } (7, 9)  ==  (3,5),(7,9)
+(3, 5) \text{ and } (9, 7)  !=  (3,5),(7,9)
+y = \frac{1}{2}x + 3  ==  y = 0.5x+3
+y = \frac{1}{2}x + 3  !=  y = 2x+3
+7!  ==  5040
+12\pi \text{ square units}  ==  12\pi
+12\pi \text{ square units}  !=  12
+\text{No solution}  ==  no solution
+\text{No solution}  !=  0
+25 USD  ==  25
+25\%\text{ off}  ==  25\%
+6.02\times10^{23}\,\text{mol}^{-1}  ==  6.02e23
+6.02\times10^{23}\,\text{mol}^{-1}  !=  6.02e22
+\vec{v} = (1,2)  ==  (1,2)
+\vec{v} = (1,2)  !=  (2,1)
+\sqrt[3]{2}  ==  2^{1/3}
+\sqrt[3]{2}  !=  \sqrt{2}
+2\text{ hours and }30\text{ minutes}  !=  2.5
+2\text{ hours and }30\text{ minutes}  ==  2 hours and 30 minutes
+-x^2+3x  ==  x(3-x)
+-x^2+3x  !=  x(3+x)
 """

@@ -36,8 +36,10 @@ _BASES = {
 _ORDINAL = re.compile(
     r"(?<![A-Za-z0-9.])(\d[\d,]*)\s*(?:\^\s*\{?)?\s*(?:\\(?:text|mathrm|textsuperscript)\s*\{)?\s*(?:st|nd|rd|th)\b\s*\}*"
 )
+_NAME = re.compile(r"[A-Za-z]")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+(?=[A-Za-z]{2})", re.IGNORECASE)
 _INTRODUCED = re.compile(r"(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?\s*", re.IGNORECASE)
+_INTRODUCED_IN_TEXT = re.compile(r"\\text\s*\{\s*(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?\s*\}", re.IGNORECASE)
 _EQUATION_OF_NAMES = re.compile(r"[A-Za-z]{2,}\s*=\s*[A-Za-z]{2,}")
 
 
@@ -68,7 +70,20 @@ def read(canonical: str) -> Term:
     except Unreadable:
         if (words := _listed(found)) is not None:
             return words
+        if (value := _value_at_end(found)) is not None:
+            return value
         raise
+
+
+def _value_at_end(found: str) -> Term | None:
+    """The value of `P(X > 2) = 0.5`, whose left side is not read: it is a name."""
+    name, sign, value = found.rpartition("=")
+    if not sign or not value.strip() or name.rstrip().endswith(("<", ">", "!", "=")) or not _NAME.search(name):
+        return None
+    try:
+        return Relation((Sym("".join(name.split())), _sound(parsing.parse(value.strip()))), ("=",))
+    except Unreadable:
+        return None
 
 
 def _sound(term: Term) -> Term:
@@ -92,6 +107,8 @@ def stripped(canonical: str) -> str:
             found = found.strip("*").strip()
         while found and found[-1] in ".,;:!?" and not found.endswith("\\!") and not _factorial(found):
             found = found[:-1].rstrip()
+        if (words := _INTRODUCED_IN_TEXT.match(found)) is not None:
+            found = found[words.end() :]
         if (introduced := _INTRODUCED.match(found)) is not None:
             found = found[introduced.end() :]
         if found == before:

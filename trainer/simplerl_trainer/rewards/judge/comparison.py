@@ -52,6 +52,10 @@ class Comparison:
         gold, answer = expanded(gold), expanded(answer)
         if gold == answer:
             return True
+        if isinstance(answer, Relation) and set(answer.signs) == {"~"}:
+            return any(self.equal(gold, term) for term in answer.terms)
+        if isinstance(gold, Relation) and set(gold.signs) == {"~"}:
+            return self.equal(gold.terms[0], answer)
         left, right = _named(gold), _named(answer)
         if left is not None and right is not None:
             return (
@@ -243,12 +247,17 @@ def _named(term: Term) -> _Named | None:
     if not isinstance(term, Relation):
         return None
     terms, signs = term.terms, term.signs
+    if "=" in signs and set(signs) == {"=", "~"}:  # x = 4√3 ≈ 6.93
+        exact_until = signs.index("~")
+        return _named(Relation(terms[: exact_until + 1], signs[:exact_until]))
     if set(signs) == {"="}:
         first, last = terms[0], terms[-1]
         if _is_name(first) and first.name not in variables(*terms[1:]):
             return _Named(first.name, last)
         if len(terms) == 2 and _is_name(last) and not isinstance(first, Sym) and last.name not in variables(first):
             return _Named(last.name, first)
+        if _is_quantity_asked_for(first) and not variables(*terms[1:]):
+            return _Named(str(first), last)  # AB = 5, x + y = 7
         if isinstance(first, Seq) and isinstance(last, Seq) and all(_is_name(i) for i in first.items):
             return _Named("".join(str(i) for i in first.items), last)  # (x, y) = (3, 8)
         if not variables(*terms) and all(isinstance(t, Num | Call | Quantity) for t in terms):
@@ -256,6 +265,20 @@ def _named(term: Term) -> _Named | None:
         return None
     found = sets.of_relation(term)
     return None if found is None else _Named(*found)
+
+
+def _is_quantity_asked_for(term: Term) -> bool:
+    """Whether it is made of two variables and more, without numbers but in exponents."""
+    if not is_expression(term) or len(variables(term)) < 2:
+        return False
+    match term:
+        case Call("+" | "*" | "/", args):
+            return all(isinstance(a, Sym) or _is_power(a) or _is_quantity_asked_for(a) for a in args)
+    return False
+
+
+def _is_power(term: Term) -> bool:
+    return isinstance(term, Call) and term.name == "^" and isinstance(term.args[0], Sym)
 
 
 def _is_name(term: Term) -> "bool":
@@ -307,7 +330,10 @@ def _in_order(values: dict[str, Term]) -> tuple[Term, ...]:
 
 
 def expanded(term: Term) -> Term:
-    """With both values of each `\\pm` in it."""
+    """With both values of each `\\pm` in it, without `k \\in \\mathbb{Z}` at its end."""
+    match term:
+        case Bare((*kept, Relation((Sym(), Sym(name)), ("in",)))) if name.startswith("\\mathbb") and kept:
+            term = kept[0] if len(kept) == 1 else Bare(tuple(kept))
     if not any(isinstance(p, Call) and p.name in ("pm", "mp") for p in parts(term)):
         return term
     match term:

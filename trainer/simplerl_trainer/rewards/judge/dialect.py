@@ -37,6 +37,7 @@ _LOWERED_RUN = re.compile("[" + "".join(_LOWERED) + "]+")
 _ROOT = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+)?")
 _ROOTS = {"√": "\\sqrt", "∛": "\\sqrt[3]", "∜": "\\sqrt[4]"}
 
+_LINES = re.compile(r"\\begin\{(cases|aligned|align\*?|gathered|split)\}(.*?)\\end\{\1\}", re.DOTALL)
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]")
 
 TEXTS = ("text", "mbox", "textbf", "textit", "textrm", "textsf", "texttt", "hbox", "textnormal", "emph")
@@ -74,6 +75,10 @@ _SIMPLE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\^\s*\{\s*('+(?:\s*'+)*)\s*\}|\^\s*(?=')", r"\1"),
         (r"(?:\bnp|\bmath|\bnumpy|\bsympy)\.(?=[a-z])", ""),
         (r"\\pct(?![A-Za-z])", r"\\%"),
+        (
+            r"\\frac\s*\{\s*(\\(?:text|mathrm)\s*\{[^{}0-9]*\})\s*\}\s*\{\s*(\\(?:text|mathrm)\s*\{[^{}0-9]*\})\s*\}",
+            r" \1/\2",
+        ),
     )
 )  # fmt: skip
 
@@ -88,6 +93,8 @@ def canonical(text: str) -> str:
         for pattern, replacement in _SIMPLE:
             found = pattern.sub(replacement, found)
         found = found.replace("~", " ")
+    if "\\begin" in found:
+        found = _LINES.sub(lambda m: re.sub(r"\\\\(?:\[[^\]]*\])?", ", ", m[2].replace("&", " ")), found)
     return undollared(found).strip()
 
 

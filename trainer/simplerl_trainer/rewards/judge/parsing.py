@@ -199,7 +199,7 @@ class _Parser:
         return items
 
     def _member(self) -> Term:
-        self._take("approx")
+        self._take("approx", "=")
         first = self._function_name() or self._set()
         terms, signs = [first], []
         while True:
@@ -209,7 +209,9 @@ class _Parser:
             self._at += 1
             if _RELATIONS[token.text] == ":":
                 raise Unreadable("a colon stands where nothing can")
-            signs.append(_RELATIONS[token.text])
+            # x ≈ 3 is x = 3, and 4√3 ≈ 6.93 two forms of one answer
+            rounded = token.text == "approx" and not (isinstance(terms[-1], Sym) and len(terms) == 1)
+            signs.append("~" if rounded else _RELATIONS[token.text])
             self._take("approx", "=")
             terms.append(self._set())
         return first if not signs else Relation(tuple(terms), tuple(signs))
@@ -259,9 +261,9 @@ class _Parser:
         reader = units.Reader()
         if money:
             reader.word(money)
-        self._unit(reader)
+        self._unit(reader, seen=_is_degree(term))
         unit = reader.unit()
-        if isinstance(term, Call) and term.name == "degree":
+        if isinstance(term, Call) and _is_degree(term):
             unit = unit or units.DEGREE
             if unit not in (units.DEGREE, (("celsius", 1),), (("fahrenheit", 1),), (("kelvin", 1),)):
                 raise Unreadable("degrees have another unit beside them")
@@ -280,9 +282,8 @@ class _Parser:
             return Sym(" ".join(names))
         raise Unreadable("it is words")
 
-    def _unit(self, reader: units.Reader) -> None:
-        """What follows a value: its unit."""
-        seen = False
+    def _unit(self, reader: units.Reader, *, seen: bool) -> None:
+        """What follows a value: its unit; `seen`: some of it was there already."""
         while (token := self._peek()) is not None:
             after = self._peek(1)
             if token.kind == "word":
@@ -308,8 +309,6 @@ class _Parser:
                 reader.times()
             elif seen and token.kind == "letter" and units.letter(token.text):
                 reader.word(token.text)
-            elif seen and token.text in ("(", ")"):
-                pass  # 5 apples (red)
             else:
                 return
             seen = True
@@ -385,13 +384,18 @@ class _Parser:
                 items = [Call("/", (items[0], below))] if plain else [*items, Call("/", (_ONE, below))]
             elif (mixed := self._mixed(items[-1])) is not None:
                 items[-1] = mixed
-            elif self._starts():
+            elif self._starts() and not (_is_degree(items[-1]) and self._temperature()):
                 token = self._peek()
                 if token is not None and token.kind == "number" and self._tokens[self._at - 1].kind == "number":
                     raise Unreadable("two numbers stand side by side")
                 items.append(self._power())
             else:
                 return items[0] if len(items) == 1 else Call("*", tuple(items))
+
+    def _temperature(self) -> bool:
+        """Whether degrees are those of Celsius, Fahrenheit or Kelvin."""
+        token = self._peek()
+        return token is not None and token.kind == "letter" and token.text in ("C", "F", "K")
 
     def _mixed(self, left: Term) -> Term | None:
         """`3\\frac{1}{2}` and `3 1/2` are 7/2."""
@@ -707,6 +711,10 @@ class _Parser:
             else:
                 break
         return negated(found) if negative else found
+
+
+def _is_degree(term: Term) -> bool:
+    return isinstance(term, Call) and term.name == "degree"
 
 
 def _sum_of(items: list[Term]) -> Term:

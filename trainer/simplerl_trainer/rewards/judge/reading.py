@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from simplerl_trainer.rewards.judge import text as texts
+
 LONGEST_PROSE = 400
 """Characters after `the answer is` in which it is looked for."""
 
@@ -75,11 +77,13 @@ _GAP_NAME = re.compile(r"(?<![A-Za-z])([A-Za-z](?:_\{?\w\}?)?)\s*=\s*$")
 
 _PHRASE = re.compile(
     r"####[ \t]*"
-    r"|(?:\bfinal[ \t]+)?\banswer\b(?:[ \t]+(?:to|for|of)\b[^.\n:]{0,80}?)?[ \t*_]*"
+    r"|(?:\bfinal[ \t]+)?\b(?:answers?|correct (?:option|choice))\b(?:[ \t]+(?:to|for|of)\b[^.\n:]{0,80}?)?[ \t*_]*"
     r"(?:(?:is|are|was|would be|will be|should be)\b|:|=)"
     r"[\s*_:]*(?:(?:therefore|thus|simply|that|equal to|given by)\b[\s:]*)?",
     re.IGNORECASE,
 )
+_BOLD = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]{1,200})\*\*(?![\w(*])")
+"""Markdown's; `2**3**2` is a power."""
 _SENTENCE_END = re.compile(r"\n|[.!?](?=\s+[A-Z$\\]|\s*$|\*)|[.!?]\s*\n")
 _MATHEMATICS = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _JOINED = re.compile(r"[\s,;]*(?:and|or)?[\s,;]*")
@@ -132,7 +136,8 @@ def _answer(text: str) -> Reading:
         return boxed
     if not text.strip():
         return Reading(why="it is empty")
-    found = _phrase(text) or _whole(text) or _last_expression(text)
+    plain = _BOLD.sub(r"\1", text)
+    found = _phrase(plain) or _whole(plain) or _last_expression(plain)
     return Reading(found, why="" if found else "no answer can be read from it")
 
 
@@ -272,7 +277,7 @@ def _stated(rest: str) -> str:
             last = segment
         before = rest[: segments[0].start()].strip(" *(")
         if not re.search(r"\d", before):
-            return rest[segments[0].start() : last.end()].strip()
+            return _inside(last) if last is segments[0] else rest[segments[0].start() : last.end()].strip()
     words = sentence.split()
     if not words:
         return ""
@@ -280,7 +285,7 @@ def _stated(rest: str) -> str:
         run = _leading_run(words)
         # a unit, a counted noun
         return " ".join(words) if len(words) - len(run) <= 3 and not _breaks(words[len(run) :]) else " ".join(run)
-    if len(words) <= 4 and not any(_mathy(w) and len(w) > 1 for w in words):
+    if texts.date(sentence) is not None or (len(words) <= 4 and not any(c.isdigit() for c in sentence)):
         return sentence
     return _last_run(sentence) if any(c.isdigit() for c in sentence) else (sentence if len(words) <= 4 else "")
 
@@ -295,11 +300,13 @@ def _end_of_sentence(rest: str, segments: list[re.Match[str]]) -> int:
 
 def _breaks(words: list[str]) -> bool:
     """Whether words after a number are not its unit."""
-    return any(w.lower().strip(_TRIMMED) in _CONJUNCTIONS for w in words) or any(c.isdigit() for w in words for c in w)
+    return any(w.startswith("(") or w.lower().strip(_TRIMMED) in _CONJUNCTIONS for w in words) or any(
+        c.isdigit() for w in words for c in w
+    )
 
 
 _CONJUNCTIONS = frozenset(
-    {"because", "since", "so", "but", "as", "which", "where", "if", "when", "not", "is", "are", "then"}
+    ["because", "since", "so", "but", "as", "which", "where", "if", "when", "not", "is", "are", "then"]
 )
 
 
@@ -312,7 +319,12 @@ def _whole(text: str) -> str:
     if len(words) == 1 or not re.search(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", found):
         return found
     match = _MATHEMATICS.fullmatch(found.rstrip("."))
-    return found if match is not None else ""
+    return _inside(match) if match is not None else ""
+
+
+def _inside(segment: re.Match[str]) -> str:
+    """What stands between the delimiters."""
+    return next(g for g in segment.groups() if g is not None).strip()
 
 
 def _last_expression(text: str) -> str:
@@ -320,14 +332,16 @@ def _last_expression(text: str) -> str:
     segments = [s for s in _MATHEMATICS.finditer(tail) if not _is_money(s)]
     run_start, run = _last_run_at(tail)
     if segments and segments[-1].end() > run_start:
-        return next(g for g in segments[-1].groups() if g is not None).strip()
+        return _inside(segments[-1])
     return run
 
 
 def _is_money(segment: re.Match[str]) -> bool:
     """Whether dollars that look like a pair are two amounts: `$5 and $6`."""
     inside = segment[2]
-    return inside is not None and bool(re.search(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", inside)) and inside[0].isdigit()
+    if inside is None or not inside[0].isdigit():
+        return False
+    return bool(re.search(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", inside)) or inside.rstrip()[-1] in "+-=*/"
 
 
 _FUNCTION_WORDS = re.compile(r"(?:sqrt|sin|cos|tan|log|ln|pi|exp)\b")
@@ -347,8 +361,9 @@ def _mathy(word: str) -> bool:
 
 def _leading_run(words: list[str]) -> list[str]:
     run: list[str] = []
-    for word in words:
-        if not _mathy(word) and not (not run and word.startswith(("(", "[", "{", "$"))):
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        joint = bool(run) and word in ("and", "or") and _mathy(after)
+        if not joint and not _mathy(word) and not (not run and word.startswith(("(", "[", "{", "$"))):
             break
         run.append(word)
         if word.endswith((".", "!", "?")) and word != words[-1]:
@@ -369,7 +384,9 @@ def _last_run_at(text: str) -> tuple[int, str]:
             end -= 1
         start = end
         while start > 0 and _mathy(words[start - 1][1]):
-            if start < end and words[start - 1][1].endswith((".", "!", "?", ":")):
+            inside = " ".join(w for _, w in words[start:end])
+            ends = (".", "!", "?", ":") if inside.count(")") > inside.count("(") else (".", "!", "?", ":", ",", ";")
+            if start < end and words[start - 1][1].endswith(ends):
                 break
             start -= 1
         while start < end and words[start][1] in _OPERATORS - {"-", "−", "±"}:
@@ -379,7 +396,7 @@ def _last_run_at(text: str) -> tuple[int, str]:
             stop -= 1
         found = " ".join(w for _, w in words[start:stop]).strip(_TRIMMED + " ")
         if re.search(r"[0-9A-Za-z∞π]", found) and re.search(r"[\d∞π]|[A-Za-z]\s*[-+*/^=]|^[b-hj-zB-HJ-Z]$", found):
-            return words[start][0], _balanced(found)
+            return words[start][0], _balanced(found.replace("$", "") if found.count("$") > 1 else found)
         end = start if start < end else end - 1
     return -1, ""
 

@@ -92,7 +92,7 @@ _LETTERS = {
 _CAPITALS = frozenset({"Hz", "kHz", "eV", "kJ", "mL", "kW", "USD", "MPH", "AA", "EUR"})
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
 _FILLERS = frozenset(
-    {"a", "an", "the", "more", "total", "altogether", "left", "remaining", "about", "different", "whole"}
+    {"off", "a", "an", "the", "more", "total", "altogether", "left", "remaining", "about", "different", "whole"}
 )
 _TAILS = frozenset({
     "of", "in", "at", "on", "for", "from", "to", "with", "each", "every", "than", "away", "ago", "apart", "who", "that",
