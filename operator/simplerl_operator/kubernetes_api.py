@@ -2,6 +2,8 @@
 
 import json
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -61,6 +63,10 @@ class KubernetesApi:
     def __init__(self, configuration: client.Configuration) -> None:
         configuration.connection_pool_maxsize = _CONNECTIONS
         configuration.retries = None  # the work queue retries, with a back-off per job
+        # aiohttp would ask the environment and ~/.netrc anew for each request, in two threads, which costs twice as
+        # much as the request itself; the proxy is the same for all of them, and .netrc is not meant for API servers
+        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.proxy = configuration.proxy or proxy_for(configuration.host)
         self.server: str = configuration.host
         self._client = client.ApiClient(configuration)
         self._resume = 0.0
@@ -214,6 +220,14 @@ class KubernetesApi:
 def _pause(retry_after: str | None) -> float:
     """Seconds that an answer asks to wait; Kubernetes gives whole seconds only."""
     return min(float(retry_after), _LONGEST_PAUSE) if retry_after is not None and retry_after.isdigit() else 0.0
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment (HTTPS_PROXY, NO_PROXY, …) names for a URL."""
+    parts = urllib.parse.urlsplit(url)
+    if urllib.request.proxy_bypass(parts.netloc):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
 
 
 def _explained(text: bytes) -> tuple[str, str]:

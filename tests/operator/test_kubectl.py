@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import sys
 import threading
@@ -176,6 +177,41 @@ def test_the_dashboard_adds_the_token_for_the_browser_that_has_the_address(
     finally:
         process.terminate()
         process.wait(20)
+
+
+def test_on_a_terminal_the_page_is_kept_up_to_date_until_the_job_ends(life: Life, environment: dict[str, str]) -> None:
+    life.training()
+    life.head.history = {"steps": [{"step": n, "reward": n / 10, "seconds": {"total": 1.0}} for n in (1, 2)]}
+    paths = os.pathsep.join(str(ROOT / folder) for folder in ("crds", "operator"))
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kubectl_simplerl", "status", "tiny", "-n", life.namespace, "--watch"],
+        env={**os.environ, **environment, "PYTHONPATH": paths, "TERM": "xterm", "COLUMNS": "100", "LINES": "60"},
+        stdout=follower, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(follower)
+    shown = bytearray()
+
+    def read() -> None:
+        while True:
+            try:
+                shown.extend(os.read(leader, 2**16))
+            except OSError:  # the terminal's other side is closed: EIO
+                return
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    try:
+        eventually("a page with curves", lambda: "• reward".encode() in shown)
+        life.head.say(step=30, metrics={"reward": 0.9})
+        eventually("a newer page", lambda: b"step 30/60" in shown)
+        life.head.say(state="Succeeded", step=60)
+        assert process.wait(30) == 0
+        eventually("the last page", lambda: b"step 60/60" in shown)
+    finally:
+        process.kill()
+        process.wait(10)
+        os.close(leader)
 
 
 NODE = {

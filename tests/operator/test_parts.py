@@ -8,12 +8,15 @@ import time
 import aiohttp
 import pytest
 from aiohttp import web
+from kubernetes.aio import client
 from tests.operator import documents
 from tests.operator.observations import CLUSTER, OOM_POD, UID, job, pod
 
 from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.progress import Progress, RunState
 from simplerl_operator import head_address, logs, settings
+from simplerl_operator.kinds import JOB
+from simplerl_operator.kubernetes_api import KubernetesApi, proxy_for
 from simplerl_operator.observe.evidence import Evidence
 from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import final_document
@@ -152,3 +155,50 @@ async def test_what_a_driver_last_said_outlives_its_head() -> None:
 
 async def _answer(document: Progress) -> web.Response:
     return web.Response(text=document.model_dump_json(by_alias=True), content_type="application/json")
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "proxy"),
+    [
+        ({}, "https://10.0.0.1:443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "https://10.0.0.1:443", "http://proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.1"}, "https://10.0.0.1:443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"}, "https://kubernetes.default.svc", None),
+        ({"HTTP_PROXY": "http://proxy:3128"}, "https://10.0.0.1:443", None),
+    ],
+)
+def test_the_proxy_of_the_api_server_is_the_environments(
+    environment: dict[str, str], url: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(url) == proxy
+
+
+async def test_requests_go_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(str(request.url))
+        return web.json_response({"kind": "SimpleRLJob"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    configuration = client.Configuration()
+    configuration.host = "http://api.example:80"
+    api = KubernetesApi(configuration)
+    try:
+        assert await api.get(JOB, "a", "b") == {"kind": "SimpleRLJob"}
+        assert asked == ["http://api.example/apis/simplerl.io/v1alpha1/namespaces/a/simplerljobs/b"]
+    finally:
+        await api.close()
+        await runner.cleanup()
