@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.operator import operator_process, programs
-from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually, free_port
+from tests.operator.control_plane import ADMIN_TOKEN, ApiRefusal, ControlPlane, eventually, free_port
 from tests.operator.operator_process import OperatorProcess
 
 ROOT = Path(__file__).parents[2]
 _CRDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
+_STAGES = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-delete.yaml")
 _RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
 _WRITERS = 8
 """Objects that are created at the same time."""
@@ -47,12 +48,8 @@ class Fleet:
              *(f"--filename={crd}" for crd in crds)],
             check=True, capture_output=True, timeout=120,
         )  # fmt: skip
-        for api in (
-            "/apis/simplerl.io/v1alpha1/simplerljobs",
-            "/apis/ray.io/v1/rayclusters",
-            "/apis/ray.io/v1/rayjobs",
-        ):
-            eventually(api, lambda api=api: self.plane.find(api), 30)
+        for api in ("simplerl.io/v1alpha1/simplerljobs", "ray.io/v1/rayclusters", "ray.io/v1/rayjobs"):
+            eventually(api, lambda api=api: self._serves(f"/apis/{api}"), 30)
         self.spawn("kube-scheduler", [
             programs.path("kube-scheduler"), f"--kubeconfig={config}", f"--authentication-kubeconfig={config}",
             f"--authorization-kubeconfig={config}", "--leader-elect=false", f"--secure-port={free_port()}",
@@ -71,11 +68,13 @@ class Fleet:
         ])  # fmt: skip
         for i in range(nodes):
             self._node(f"node-{i}")
-        (self.folder / "kwok.yaml").write_text("---\n".join(json.dumps(document) + "\n" for document in self._kubelet))
+        stages = programs.module_folder("kwok") / "kustomize/stage"
+        parts = [*(stages / stage for stage in _STAGES), self.folder / "kubelet.yaml"]
+        parts[-1].write_text("---\n".join(json.dumps(document) + "\n" for document in self._kubelet))
         port = free_port()
         self.spawn("kwok", [
             programs.path("kwok"), f"--kubeconfig={config}", "--manage-all-nodes", "--cidr=10.64.0.0/10",
-            "--node-lease-duration-seconds=0", f"--config={self.folder}/kwok.yaml", "--v=ERROR",
+            "--node-lease-duration-seconds=0", "--v=ERROR", *(f"--config={part}" for part in parts),
             "--node-ip=127.0.0.1", f"--node-port={port}", f"--server-address=127.0.0.1:{port}",
             f"--tls-cert-file={self.folder}/tls.crt", f"--tls-private-key-file={self.folder}/tls.key",
         ])  # fmt: skip
@@ -118,6 +117,14 @@ class Fleet:
             process.wait(10)
         self.plane.stop()
 
+    def _serves(self, path: str) -> bool:
+        try:
+            return self.plane.find(path) is not None
+        except ApiRefusal as refusal:
+            if refusal.status == 429:  # its storage is being made
+                return False
+            raise
+
     def _node(self, name: str) -> None:
         room = {"cpu": "1000", "memory": "4Ti", "pods": "10000", "nvidia.com/gpu": "1000"}
         self.plane.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
@@ -127,7 +134,9 @@ class Fleet:
 
     def _ready_nodes(self) -> int:
         for process in self._running:
-            assert process.poll() is None, f"{process.args} ended: see {self.folder}"
+            if process.poll() is not None:
+                logs = "\n".join(path.read_text()[-1000:] for path in sorted(self.folder.glob("*.err")))
+                raise AssertionError(f"{process.args} ended: {logs}")
         nodes = self.plane.request("GET", "/api/v1/nodes")["items"]
         return sum(
             any(c["type"] == "Ready" and c["status"] == "True" for c in node.get("status", {}).get("conditions", []))

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable
 
 from kubectl_simplerl import commands, head, ray_logs, reader, report
@@ -91,28 +90,27 @@ async def _ended(cluster: Cluster, job: Document, write: Write, *, tail: int, se
         for line in kept if tail < 0 else kept[len(kept) - tail :]:
             write("", line)
         return
-    async with reader.started(cluster, job, reader.LOG_FILE, tail, seconds) as pod:
-        process = await asyncio.create_subprocess_exec(
-            *cluster.kubectl("logs", "--follow", f"pod/{pod}"),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            limit=2**24,
-        )  # fmt: skip
-        assert process.stdout is not None
-        assert process.stderr is not None
-        try:
-            said = asyncio.create_task(process.stderr.read())
-            deadline = time.monotonic() + seconds
-            async for line in process.stdout:
-                write("", line.decode(errors="replace").rstrip("\n"))
-                if time.monotonic() > deadline:
-                    raise Fault(f"timed out after {seconds:.0f} s reading the log from pod {pod}")
-            if await process.wait() != 0:
-                why = " ".join((await said).decode(errors="replace").split())
-                raise Fault(f"the log cannot be read from pod {pod}: {why}")
-            await said
-            if not await reader.succeeded(cluster, pod):
-                raise Fault(f"{reader.LOG_FILE} cannot be read from claim {job['spec']['checkpoint']['claimName']}")
-        finally:
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
+    async with reader.ended(cluster, job, reader.LOG_FILE, tail, seconds) as (pod, well):
+        text = await _pod_log(cluster, pod, seconds)
+        if not well:
+            claim = job["spec"]["checkpoint"]["claimName"]
+            raise Fault(f"{reader.LOG_FILE} cannot be read from claim {claim}: {' '.join(text.split())[-500:]}")
+        for line in text.split("\n")[:-1]:
+            write("", line)
+
+
+async def _pod_log(cluster: Cluster, pod: str, seconds: float) -> str:
+    """What a pod that has ended printed. Raises Fault."""
+    process = await asyncio.create_subprocess_exec(
+        *cluster.kubectl("logs", f"pod/{pod}"),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        out, said = await asyncio.wait_for(process.communicate(), seconds)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise Fault(f"timed out after {seconds:.0f} s reading what pod {pod} printed") from None
+    if process.returncode != 0:
+        raise Fault(f"what pod {pod} printed cannot be read: {' '.join(said.decode(errors='replace').split())}")
+    return out.decode(errors="replace")

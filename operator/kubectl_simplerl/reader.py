@@ -17,8 +17,6 @@ from simplerl_operator.kubernetes_api import Document
 _LIFE_SECONDS = 600
 """Kubernetes ends the pod then, also where this program was killed before it could remove it."""
 _POLL_SECONDS = 0.5
-_END_SECONDS = 20.0
-"""Seconds until kubelet has told of the end of a container whose log has ended."""
 LOG_FILE = "driver.log"
 
 
@@ -85,37 +83,28 @@ def pod(job: Document, file: str, tail: int) -> Document:
 
 
 @asynccontextmanager
-async def started(cluster: Cluster, job: Document, file: str, tail: int, seconds: float) -> AsyncIterator[str]:
-    """The name of a pod that runs or has run; it is removed when the context closes. Raises Fault."""
+async def ended(
+    cluster: Cluster, job: Document, file: str, tail: int, seconds: float
+) -> AsyncIterator[tuple[str, bool]]:
+    """The name of a pod that has read the file, and whether it could; it is removed when the context closes. Raises
+    Fault."""
     made = await cluster.api.create(POD, cluster.namespace, pod(job, file, tail))
     name, uid = made["metadata"]["name"], made["metadata"]["uid"]
     try:
-        await _until_it_runs(cluster, name, seconds)
-        yield name
+        yield name, await _succeeds(cluster, name, seconds)
     finally:
         await cluster.api.delete(POD, cluster.namespace, name, uid)
 
 
-async def succeeded(cluster: Cluster, name: str) -> bool:
-    """Whether the pod has ended well; asked once its log has ended."""
-    until = time.monotonic() + _END_SECONDS
-    while True:
-        found = await cluster.api.get(POD, cluster.namespace, name)
-        phase = (found or {}).get("status", {}).get("phase")
-        if phase in ("Succeeded", "Failed") or time.monotonic() > until:
-            return bool(phase == "Succeeded")
-        await asyncio.sleep(_POLL_SECONDS)
-
-
-async def _until_it_runs(cluster: Cluster, name: str, seconds: float) -> None:
+async def _succeeds(cluster: Cluster, name: str, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while True:
         found = await cluster.api.get(POD, cluster.namespace, name)
         if found is None:
             raise Fault(f"reader pod {name} was removed by somebody else")
         status = found.get("status", {})
-        if status.get("phase") in ("Running", "Succeeded", "Failed"):
-            return
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return bool(status["phase"] == "Succeeded")
         if time.monotonic() > until:
             raise Fault(f"timed out after {seconds:.0f} s waiting for reader pod {name}: {_why(status)}")
         await asyncio.sleep(_POLL_SECONDS)

@@ -71,19 +71,20 @@ class Heads:
 
     async def _serve(self) -> None:
         app = web.Application()
-        at = "/{namespace}/{cluster}"
-        app.add_routes([
-            web.get(at + "/api/version", self._version),
-            web.post(at + "/api/jobs/", self._submit),
-            web.get(at + "/api/jobs/{id}", self._job),
-            web.get(at + "/api/jobs/{id}/logs", self._logs),
-            web.get(at + "/api/v0/actors", self._actors),
-            web.get(at + "/api/v0/logs/{media}", self._log_lines),
-            web.get(at + "/progress", self._progress),
-            web.get(at + "/history", self._history),
-            web.get(at + "/", self._page),
-            web.put(at + "/control", self._control),
-        ])  # fmt: skip
+        # at the root is the head that a forwarded port leads to
+        for at in ("", "/{namespace}/{cluster}"):
+            app.add_routes([
+                web.get(at + "/api/version", self._version),
+                web.post(at + "/api/jobs/", self._submit),
+                web.get(at + "/api/jobs/{id}", self._job),
+                web.get(at + "/api/jobs/{id}/logs", self._logs),
+                web.get(at + "/api/v0/actors", self._actors),
+                web.get(at + "/api/v0/logs/{media}", self._log_lines),
+                web.get(at + "/progress", self._progress),
+                web.get(at + "/history", self._history),
+                web.get(at + "/", self._page),
+                web.put(at + "/control", self._control),
+            ])  # fmt: skip
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -91,7 +92,7 @@ class Heads:
         self.port = self._runner.addresses[0][1]
 
     def _at(self, request: web.Request) -> StandIn:
-        return self.head(request.match_info["namespace"], request.match_info["cluster"])
+        return self.head(request.match_info.get("namespace", ""), request.match_info.get("cluster", ""))
 
     def _door(self, request: web.Request) -> web.Response | None:
         head = self._at(request)

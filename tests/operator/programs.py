@@ -17,6 +17,11 @@ def path(binary: str) -> Path:
     return program.built / binary
 
 
+def module_folder(program: str) -> Path:
+    """The source of a program's module (read-only)."""
+    return programs.module_folder(programs.BY_NAME[program])
+
+
 def ray_cluster_crd() -> Path:
     """KubeRay's own CRD, as its module carries it."""
-    return programs.module_folder(programs.BY_NAME["kuberay"]) / "config/crd/bases/ray.io_rayclusters.yaml"
+    return module_folder("kuberay") / "config/crd/bases/ray.io_rayclusters.yaml"

@@ -214,8 +214,6 @@ def test_events_tell_transitions_only() -> None:
     assert [(h.reason, h.warning) for h in told] == [
         ("NotDurable", True),
         ("CreatingCluster", False),
-        ("WaitingForPods", False),
-        ("DriverStarting", False),
         ("Training", False),
         ("ClusterLost", True),
     ]

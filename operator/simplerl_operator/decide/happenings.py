@@ -1,4 +1,4 @@
-"""Events: one for each transition, none for a job that stays where it is."""
+"""Events: one for each phase and for each trouble, none for a job that stays where it is."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,9 @@ _WARNINGS = frozenset({
     Reason.VOLUME_PENDING, Reason.PODS_NOT_STARTING, Reason.CLUSTER_REJECTED, Reason.SUBMISSION_REFUSED,
     Reason.DRIVER_SILENT,
 })  # fmt: skip
+
+_IN_PASSING = frozenset({Phase.STARTING})
+"""Phases that a job passes through in seconds, or else a warning tells why not."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,9 @@ def between(before: Status, after: Status) -> list[Happening]:
     if after.phase is not None and was[:2] != now[:2]:
         phase, reason, message = now
         warning = phase in (Phase.FAILED, Phase.RECOVERING) or reason in _WARNINGS or _refused(after)
-        out.append(Happening(reason, clip(message or f"phase {phase}", NOTE_LENGTH), warning))
+        # the rest of what goes as it should stands in the status alone: each Event is one more write of a whole fleet
+        if warning or (was[0] != phase and phase not in _IN_PASSING):
+            out.append(Happening(reason, clip(message or f"phase {phase}", NOTE_LENGTH), warning))
     return out
 
 
