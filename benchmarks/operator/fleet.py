@@ -183,15 +183,19 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--running-seconds", type=float, default=60.0, help="how long the jobs train undisturbed")
     parser.add_argument("--killed", type=int, default=100, help="jobs of which a worker is killed")
+    parser.add_argument("--step-seconds", type=float, default=60.0, help="how long each job's steps take")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fleet-") as folder, running(Path(folder), nodes=8) as fleet:
+        fleet.start_operator(step_seconds=given.step_seconds, steps=1000)
         result = measured(fleet, given.jobs, given.kinds, given.running_seconds, given.killed)
+    result["step_seconds"] = given.step_seconds
     print(json.dumps(result, indent=1))
 
 
 def measured(fleet: Fleet, count: int, kinds: Sequence[str], running_seconds: float, killed: int) -> dict[str, Any]:
     """All figures of one run."""
-    operator = fleet.start_operator(step_seconds=60, steps=1000)
+    operator = fleet.operator
+    assert operator is not None
     usage = measure.Usage(operator.pid)
     out: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d", time.gmtime()), "cores": os.cpu_count(), "machine": platform.machine(),

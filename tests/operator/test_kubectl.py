@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 from kubectl_simplerl.cli import app
 from simplerl_api import yaml12
+from simplerl_api.spec.job import Spec
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., Result]
@@ -121,6 +122,17 @@ def test_a_training_job_is_listed_shown_and_followed(life: Life, run: Run) -> No
         == "error: job tiny is Succeeded: what its ranks wrote went with their pods\n"
     )
     assert run("suspend", "tiny").stderr == "error: job tiny is Succeeded: there is nothing to suspend\n"
+
+
+@pytest.mark.skipif("suspend" not in Spec.model_fields, reason="jobs cannot be suspended")
+def test_a_job_is_suspended_and_resumed_once(life: Life, plane: ControlPlane, run: Run) -> None:
+    life.reaches("Provisioning")
+    done = run("suspend", "tiny")
+    assert (done.exit_code, done.stdout) == (0, "simplerljob.simplerl.io/tiny suspended\n")
+    assert plane.find(life.path)["spec"]["suspend"] is True
+    assert run("suspend", "tiny").stdout == "job tiny is suspended already\n"
+    assert as_json(run("resume", "tiny", "-o", "json"))["changed"] is True
+    assert plane.find(life.path)["spec"].get("suspend", False) is False
 
 
 def test_a_failed_job_ends_a_wait_with_code_1_and_shows_its_last_lines(life: Life, run: Run) -> None:
