@@ -105,6 +105,9 @@ def show_logs(
 ) -> None:
     """What the driver or the ranks wrote. After the end, the driver's log is read from the claim by a short pod."""
 
+    if tail == 0:
+        raise typer.BadParameter("--tail is 0: give a number of lines from 1, or -1 for all")
+
     async def work(cluster: Cluster) -> Exit:
         write = _json_line if output is Format.JSON else _text_line
         await logs.show(cluster, name, write, ranks=ranks, follow=follow, tail=tail, seconds=timeout)

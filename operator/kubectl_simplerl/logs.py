@@ -42,12 +42,13 @@ async def _living(
 ) -> None:
     if not ranks:
         attempt = job["status"].get("attempt", 1)
-        sources = {"": {"submission_id": names.cluster(job["metadata"]["name"], job["metadata"]["uid"], attempt)}}
+        driver = names.cluster(job["metadata"]["name"], job["metadata"]["uid"], attempt)
+        sources = [("", {"submission_id": driver})]
     else:
-        sources = {actor.label: {"actor_id": actor.id} for actor in await ray_logs.ranks(reached)}
+        actors = await ray_logs.ranks(reached)
+        sources = [(a.label, {"actor_id": a.id, "suffix": suffix}) for a in actors for suffix in ("out", "err")]
     copies = [
-        asyncio.create_task(_copy(reached, source, what, write, follow=follow, tail=tail))
-        for source, what in sources.items()
+        asyncio.create_task(_copy(reached, source, what, write, follow=follow, tail=tail)) for source, what in sources
     ]
     end = asyncio.create_task(_until_over(cluster, job["metadata"]["name"])) if follow else None
     try:

@@ -27,23 +27,24 @@ class Actor:
 
 
 async def ranks(head: Head) -> list[Actor]:
-    """The training ranks, in the order in which they were made. Raises Fault where there are none."""
+    """The training ranks that live, by node and process. Raises Fault where there are none."""
     url = f"{head.dashboard}/api/v0/actors"
-    document = await head.document(url, {"limit": str(_ACTORS), "detail": "true"})
+    document = await head.document(url, {"limit": str(_ACTORS)})
     try:
         found = document["data"]["result"]["result"]
     except (KeyError, TypeError):
         raise Fault(f"{url} answers with something that is no list of actors") from None
-    ranks = [a for a in found if a["class_name"] == RANK_CLASS and a["state"] not in ("DEAD", "DEPENDENCIES_UNREADY")]
+    ranks = [actor for actor in found if actor["class_name"] == RANK_CLASS and actor["state"] == "ALIVE"]
     if not ranks:
         raise Fault("the job has no training ranks: they come once its engines have started")
-    ranks.sort(key=lambda actor: actor.get("start_time") or 0)
-    return [Actor(actor["actor_id"], f"rank pid {actor.get('pid', '?')}") for actor in ranks]
+    ranks.sort(key=lambda actor: (actor["node_id"], actor["pid"]))
+    # pids are those of each pod's own: the node tells them apart
+    return [Actor(actor["actor_id"], f"node {actor['node_id'][:6]} pid {actor['pid']}") for actor in ranks]
 
 
 async def lines(head: Head, what: Mapping[str, str], *, follow: bool, tail: int) -> AsyncIterator[str]:
-    """The lines of a log, and with `follow` what comes after until the head ends. `what`: submission_id or actor_id.
-    Raises Fault."""
+    """The lines of a log, and with `follow` what comes after until the head ends. `what`: submission_id, or actor_id
+    and suffix. `tail`: newest lines, -1 for all. Raises Fault."""
     url = f"{head.dashboard}/api/v0/logs/{'stream' if follow else 'file'}"
     query = {**what, "lines": str(tail), **({"interval": _FOLLOW_SECONDS} if follow else {})}
     try:

@@ -136,10 +136,10 @@ class Heads:
         if (no := self._door(request)) is not None:
             return no
         found = [
-            {"actor_id": id, "class_name": "RankActor", "state": "ALIVE", "pid": 100 + i, "start_time": i}
+            {"actor_id": id, "class_name": "RankActor", "state": "ALIVE", "pid": 100 + i, "node_id": "0123456789"}
             for i, id in enumerate(self._at(request).actors)
         ]
-        other = {"actor_id": "e", "class_name": "EngineActor", "state": "ALIVE", "pid": 1, "start_time": 0}
+        other = {"actor_id": "e", "class_name": "EngineActor", "state": "ALIVE", "pid": 1, "node_id": "n"}
         return web.json_response({"result": True, "msg": "", "data": {"result": {"result": [other, *found]}}})
 
     async def _log_lines(self, request: web.Request) -> web.StreamResponse:
@@ -152,7 +152,9 @@ class Heads:
             return web.Response(status=500, text=f"no job {ray_job}")
 
         def there() -> str:
-            return head.log if ray_job is not None else head.actors[query["actor_id"]]
+            if ray_job is not None:
+                return head.log
+            return head.actors[query["actor_id"]] if query.get("suffix", "out") == "out" else ""
 
         text, count = there(), int(query["lines"])
         lines = text.splitlines(keepends=True)

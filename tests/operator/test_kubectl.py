@@ -94,8 +94,8 @@ def test_a_training_job_is_listed_shown_and_followed(life: Life, run: Run) -> No
     assert run("logs", "tiny", "--tail", "1", "-o", "json").stdout == '{"source": "driver", "line": "line 3"}\n'
     life.head.actors = {"a": "rank 0 says\n", "b": "rank 1 says\n"}
     assert run("logs", "tiny", "--ranks").stdout.splitlines() == [
-        "[rank pid 100] rank 0 says",
-        "[rank pid 101] rank 1 says",
+        "[node 012345 pid 100] rank 0 says",
+        "[node 012345 pid 101] rank 1 says",
     ]
 
     # followed until the job ends
@@ -277,7 +277,10 @@ def test_what_is_not_there_is_said(run: Run, namespace: str, words: list[str], c
     assert (result.exit_code, result.stderr) == (code, sentence.format(namespace=namespace))
 
 
-@pytest.mark.parametrize("words", [["status"], ["list", "-o", "xml"], ["plan"], ["plan", "a", "-f", "b"], ["nonsense"]])
+@pytest.mark.parametrize(
+    "words",
+    [["status"], ["list", "-o", "xml"], ["plan"], ["plan", "a", "-f", "b"], ["logs", "a", "--tail", "0"], ["nonsense"]],
+)
 def test_a_wrong_command_line_has_code_2(run: Run, words: list[str]) -> None:
     assert run(*words).exit_code == 2
 
