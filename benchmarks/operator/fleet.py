@@ -216,11 +216,11 @@ def measured(fleet: Fleet, count: int, kinds: Sequence[str], running_seconds: fl
         out["running_cpu_share"] = round((usage.cpu_seconds() - cpu) / (time.monotonic() - at), 3)
         out["running_writes"] = writes(fleet, namespace, since)
         out["peak_memory_mb"] = usage.peak_mb()
+        seconds, needless = restart(fleet, namespace, count)
+        out["restart"] = {"seconds": round(seconds, 1), "writes": needless}
         if killed:
             found = sorted(latencies(fleet, namespace, min(killed, count)))
             out["latency_seconds"] = {"median": measure.quantile(found, 0.5), "p99": measure.quantile(found, 0.99)}
-        seconds, needless = restart(fleet, namespace, count)
-        out["restart"] = {"seconds": round(seconds, 1), "writes": needless}
     return out
 
 

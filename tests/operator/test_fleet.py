@@ -73,8 +73,8 @@ def test_twenty_jobs_live_with_few_writes_and_a_restart_in_between_costs_none(fl
     assert found["patch simplerljobs/status"] <= STATUS_WRITES * JOBS + figures, (settled, found)
     assert sum(found.values()) - found["rehearsals"] <= WRITES * JOBS + figures, (settled, found)
     assert set(found) == {
-        *(f"create {kind}" for kind in CREATED), "create events", "delete rayclusters", "patch simplerljobs/status",
-        "rehearsals",
+        *(f"create {kind}" for kind in CREATED), "patch networkpolicies", "create events", "delete rayclusters",
+        "patch simplerljobs/status", "rehearsals",
     }  # fmt: skip
 
 
