@@ -245,6 +245,8 @@ def test_a_job_that_is_being_deleted_releases_its_cluster_and_makes_nothing(
     # 14 (kuberay#4721): children made while the job is being deleted
     life = Life(plane, heads, namespace)
     cluster = life.training()
+    # the Event follows the status
+    eventually("the Event", lambda: "Training" in [event["reason"] for event in life.events()])
     plane.merge(life.path, {"metadata": {"finalizers": ["example.com/somebody-elses"]}})
     since = plane.audit_length()
     plane.request("DELETE", life.path)
