@@ -99,12 +99,6 @@ def api_server_restarted(drill: Drill) -> None:
 
 
 FAULTS = {
-    "head pod deleted": Fault(done="`kubectl delete pod` of the head", act=head_deleted, ends=frozenset({"HeadLost"})),
-    "rank's pod deleted": Fault(
-        done="`kubectl delete pod` of a worker with a rank", act=rank_deleted,
-        ends=frozenset({"LostRank", "WorkerLost"}),
-    ),
-    "engine's pod deleted": Fault(done="`kubectl delete pod` of the worker with the one engine", act=engine_deleted),
     "driver killed": Fault(
         done="SIGKILL to the driver", act=lambda drill: drill.kill(drills.DRIVER), ends=frozenset({"DriverFailed"}),
         kept=True,
@@ -113,20 +107,26 @@ FAULTS = {
     "rank killed": Fault(
         done="SIGKILL to a rank", act=lambda drill: drill.kill(drills.RANK), ends=frozenset({"LostRank"}), kept=True
     ),
-    "worker out of memory": Fault(
-        done="a worker's container above its memory limit", act=out_of_memory,
-        ends=frozenset({"LostRank", "WorkerLost", "TrainingOutOfMemory"}), termination="OOMKilled",
-    ),
     "operator killed": Fault(done="the operator's pod deleted with no grace", act=operator_killed),
+    "API server restarted": Fault(done="the API server stopped for 20 s", act=api_server_restarted),
+    "head pod deleted": Fault(done="`kubectl delete pod` of the head", act=head_deleted, ends=frozenset({"HeadLost"})),
+    "suspended and resumed": Fault(
+        done="`spec.suspend` true, then false", act=suspended, ends=frozenset({"Suspended"}), charged=False
+    ),
     "node drained": Fault(
         done="all pods evicted, the node closed for a while", act=node_drained,
         ends=frozenset({"Interrupted", "Drained"}),
         charged=False,
     ),
-    "suspended and resumed": Fault(
-        done="`spec.suspend` true, then false", act=suspended, ends=frozenset({"Suspended"}), charged=False
+    "worker out of memory": Fault(
+        done="a worker's container above its memory limit", act=out_of_memory,
+        ends=frozenset({"LostRank", "WorkerLost", "TrainingOutOfMemory"}), termination="OOMKilled",
     ),
-    "API server restarted": Fault(done="the API server stopped for 20 s", act=api_server_restarted),
+    "engine's pod deleted": Fault(done="`kubectl delete pod` of the worker with the one engine", act=engine_deleted),
+    "rank's pod deleted": Fault(
+        done="`kubectl delete pod` of a worker with a rank", act=rank_deleted,
+        ends=frozenset({"LostRank", "WorkerLost"}),
+    ),
 }  # fmt: skip
 
 
