@@ -20,6 +20,8 @@ _CONNECTIONS = 32
 _TRANSIENT = frozenset({401, 408, 425, 429})
 _LONGEST_PAUSE = 30.0
 """Seconds; an API server that asks for more is asked again after so long."""
+_GO_AHEAD = 1.0
+"""Seconds by which one request goes ahead of the others after a pause."""
 _METHODS = {
     "get": "GET", "list": "GET", "create": "POST", "patch": "PATCH", "update": "PUT", "delete": "DELETE"
 }  # fmt: skip
@@ -69,7 +71,8 @@ class KubernetesApi:
         configuration.proxy = configuration.proxy or proxy_for(configuration.host)
         self.server: str = configuration.host
         self._client = client.ApiClient(configuration)
-        self._resume = 0.0
+        self._resume = 0.0  # when requests may be sent again; 0 where no pause was asked for
+        self._paused = 0.0  # when the newest pause was asked for
         self._may_write: Callable[[], bool] = lambda: True
         self._count: Callable[[str, str, str], None] = lambda verb, resource, code: None
 
@@ -179,6 +182,17 @@ class KubernetesApi:
             raise
         return any(resource["name"] == kind.plural for resource in found["resources"])
 
+    def _await_pause(self) -> float:
+        """When a request is sent. Raises Unavailable during a pause that the API server asked for; after it one request
+        goes ahead to see, and the others follow when it has been answered, or a second later."""
+        now = time.monotonic()
+        if now < self._resume:
+            left = self._resume - now
+            raise Unavailable(f"the API server has asked for a pause of {left:.1f} s more", left)
+        if self._resume:
+            self._resume = now + _GO_AHEAD
+        return now
+
     async def _request(
         self,
         verb: str,
@@ -190,8 +204,7 @@ class KubernetesApi:
         accept: str = "application/json",
     ) -> Document:
         method, resource = _METHODS[verb], kind.plural if kind is not None else "discovery"
-        if (left := self._resume - time.monotonic()) > 0:
-            raise Unavailable(f"the API server has asked for a pause of {left:.1f} s more", left)
+        sent = self._await_pause()
         headers = {"Accept": accept, "Content-Type": content_type}
         try:
             request = await self._client.param_serialize(
@@ -204,6 +217,8 @@ class KubernetesApi:
             said = str(error) or type(error).__name__
             raise Unavailable(f"the API server {self.server} did not answer {method} {path}: {said}") from error
         self._count(verb, resource, str(response.status))
+        if sent > self._paused:
+            self._resume = 0.0
         if 200 <= response.status < 300:
             document: Document = json.loads(text)
             return document
@@ -212,7 +227,9 @@ class KubernetesApi:
         unheard = response.status == 500 and "failed calling webhook" in message
         if not unheard and (response.status >= 500 or response.status in _TRANSIENT):
             pause = _pause(response.headers.get("Retry-After"))
-            self._resume = time.monotonic() + pause
+            if pause:
+                self._paused = time.monotonic()
+                self._resume = self._paused + pause
             raise Unavailable(f"the API server answered {response.status} to {method} {path}: {message}", pause)
         raise Refused(response.status, reason, message)
 

@@ -85,7 +85,8 @@ def test_an_api_server_that_asks_for_a_pause_gets_it(
     time.sleep(9.0)
     times = [asked.at for asked in proxy.since(began) if not asked.by_kopf]
     proxy.retry_after = None
-    assert 1 <= len(times) <= 6, f"{len(times)} requests in 9 s of a server that asks for pauses of 3 s"
+    # those of the five new jobs are on their way when the first is answered; then one at a time goes ahead to see
+    assert 1 <= len(times) <= 5 + 4, f"{len(times)} requests in 9 s of a server that asks for pauses of 3 s"
     for other in others:
         other.reaches("Provisioning", "WaitingForPods", seconds=30)
     assert life.reaches("Training", seconds=5)
