@@ -145,12 +145,3 @@ def test_an_engine_that_is_killed_leaves_its_work_to_the_others(slot: Slot) -> N
     assert len(slot.fleet.pool.engines) == len(engines) - 1
     slot.sync(9)
     agree(slot, 9)
-
-
-def test_float32_engines_agree_with_float32_ranks(qwen2: Callable[..., Path], tmp_path: Path) -> None:
-    with started(tmp_path, qwen2(tied=True), training={"precision": "FP32"}) as slot:
-        slot.sync(1)
-        metrics = slot.annotate(slot.draw(64)).metrics
-        # vLLM's attention in float32 multiplies in TF32: 0.005 nats were seen
-        assert metrics["mismatch_max"] < 2e-2
-        assert not any(u.skipped for u in slot.update())
