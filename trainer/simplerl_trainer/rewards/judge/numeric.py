@@ -14,6 +14,8 @@ DIGITS = 60
 ROUNDED = 20
 """Digits that rounding may spoil. Two values that agree to all others are equal: chance agreement of so many is beyond
 what anybody meets, and no number that is written out has as many."""
+_SMALL = 1e-5
+"""Below, a value may be what rounding left of zero."""
 LARGEST_EXPONENT = 200_000
 """Of two, that a value may have."""
 
@@ -31,9 +33,18 @@ def value(term: Term, where: Mapping[str, Value]) -> Value:
     found = _value(term, where)
     if isinstance(found, mpc) and (found.imag == 0 or abs(found.imag) < abs(found.real) * _epsilon()):
         found = found.real
+    if found and abs(found) < _SMALL:
+        found = _without_noise(found, term, where)
     if not mp.isfinite(found) and not (isinstance(found, mpf) and mp.isinf(found) and _names_infinity(term)):
         raise Undefined("it is not finite")
     return found
+
+
+def _without_noise(found: Value, term: Term, where: Mapping[str, Value]) -> Value:
+    """Zero where all digits are what rounding left: with more digits they are others."""
+    with mp.workdps(mp.dps + 50):
+        again = _value(term, where)
+        return found if abs(again - found) <= abs(again) * mpf(10) ** -10 else mpf(0)
 
 
 def _names_infinity(term: Term) -> bool:
@@ -180,10 +191,7 @@ def same(left: Value, right: Value) -> bool:
     """Whether two values agree to all digits but the last."""
     if mp.isinf(left) or mp.isinf(right):
         return bool(left == right)
-    size = max(abs(left), abs(right))
-    if size < mpf(10) ** (8 - mp.dps):
-        return True  # both are what rounding left of zero
-    return bool(abs(left - right) <= size * _epsilon())
+    return bool(abs(left - right) <= max(abs(left), abs(right)) * _epsilon())
 
 
 def _epsilon() -> Value:
