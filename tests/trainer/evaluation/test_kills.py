@@ -3,6 +3,7 @@
 import json
 import random
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from simplerl_api.spec.model import TinyModel
 from simplerl_trainer.models import tiny
 
 pytestmark = pytest.mark.long
+SECONDS = 300
 
 QUESTIONS, SAMPLES = 300, 4
 
@@ -45,15 +47,17 @@ def test_after_a_kill_finished_samples_are_neither_lost_nor_drawn_again(tmp_path
     with (tmp_path / "said.txt").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
         try:
-            running.eventually(
-                lambda: len(samples.read_bytes().split(b"\n")) > 50 if samples.exists() else False, process
-            )
+            bound = time.monotonic() + SECONDS
+            while not (samples.exists() and samples.read_bytes().count(b"\n") >= 50):
+                assert process.poll() is None, (tmp_path / "said.txt").read_text()
+                assert time.monotonic() < bound, f"no samples within {SECONDS} s"
+                time.sleep(0.05)
         finally:
             running.end(process)
     before = samples.read_bytes()
     kept = before[: before.rfind(b"\n") + 1]
     assert 50 <= kept.count(b"\n") < QUESTIONS * SAMPLES, "it was killed in the middle"
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ended.returncode == 0, ended.stderr
     assert samples.read_bytes().startswith(kept)
     found = lines(samples)
@@ -76,7 +80,7 @@ def test_every_checkpoint_of_a_run_has_a_row(tmp_path: Path) -> None:
     assert ended.code == 0, ended.text
     data, output = questions(tmp_path / "q.jsonl"), tmp_path / "out"
     found = subprocess.run(
-        command(run, data, output, "--limit", "20"), capture_output=True, text=True, timeout=400, check=False
+        command(run, data, output, "--limit", "20"), capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert found.returncode == 0, found.stderr
     rows = json.loads((output / "metrics.json").read_text())
