@@ -108,6 +108,20 @@ def test_a_kill_in_the_middle_of_a_line_costs_that_line_alone(
     assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param("{", id="not JSON"), pytest.param('{"id": 0}', id="half a sample"), pytest.param("[]", id="a list")],
+)
+def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: str) -> None:
+    file = File(tmp_path / "d.jsonl")
+    file.add([RECORD])
+    file.close()
+    with (tmp_path / "d.jsonl").open("a") as f:
+        f.write(f"{line}\n")
+    with pytest.raises(TrainerFailure, match=r"d\.jsonl line 2 is no sample \(.*\): remove the line or the file"):
+        File(tmp_path / "d.jsonl")
+
+
 def test_two_evaluations_are_compared_sample_by_sample(tmp_path: Path) -> None:
     for name, changes in {"a": {}, "b": {1: {"response": "7"}, 2: {"response": "8", "verdict": "different"}}}.items():
         file = File(folder.samples(tmp_path / name, "m", "gsm8k"))

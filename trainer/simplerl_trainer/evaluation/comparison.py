@@ -45,8 +45,8 @@ def compare(ours: Path, theirs: Path, pairs: Sequence[tuple[str, str]]) -> list[
                     model,
                     dataset,
                     len(ids),
-                    [i for i in ids if a[i]["response"] != b[i]["response"]],
-                    [i for i in ids if a[i]["verdict"] != b[i]["verdict"]],
+                    [i for i in ids if a[i].response != b[i].response],
+                    [i for i in ids if a[i].verdict != b[i].verdict],
                 )
             )
     if not found:

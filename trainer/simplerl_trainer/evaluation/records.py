@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.rewards.outcome import Verdict
 from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.samples import Prompt
@@ -96,15 +96,10 @@ class File:
     def __init__(self, path: Path) -> None:
         """Takes up what is there; half a line at the end, left by a kill, is cut off."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = path.read_bytes() if path.exists() else b""
-        whole = data[: data.rfind(b"\n") + 1]
-        self.records: dict[int, Record] = {}
+        self.records = read(path)
         """By their ids."""
-        for line in whole.split(b"\n")[:-1]:
-            record = Record(**json.loads(line))
-            self.records[record.id] = record
         self._file = path.open("ab")
-        self._file.truncate(len(whole))
+        self._file.truncate(len(_whole(path)))
 
     def close(self) -> None:
         self._file.close()
@@ -117,7 +112,24 @@ class File:
         self.records |= {r.id: r for r in records}
 
 
-def read(path: Path) -> dict[int, dict[str, Any]]:
-    """The lines of a file of records by their ids, for comparison. Raises OSError, ValueError."""
-    lines = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
-    return {line["id"]: line for line in lines}
+def read(path: Path) -> dict[int, Record]:
+    """The records of a file by their ids; none where there is none.
+
+    Raises TrainerFailure(INVALID_INPUT) naming a line that cannot be read.
+    """
+    found = {}
+    for number, line in enumerate(_whole(path).split(b"\n")[:-1], start=1):
+        try:
+            record = Record(**json.loads(line))
+        except (ValueError, TypeError) as e:
+            raise TrainerFailure(
+                FailureReason.INVALID_INPUT, f"{path} line {number} is no sample ({e}): remove the line or the file"
+            ) from e
+        found[record.id] = record
+    return found
+
+
+def _whole(path: Path) -> bytes:
+    """The whole lines of a file."""
+    data = path.read_bytes() if path.exists() else b""
+    return data[: data.rfind(b"\n") + 1]
