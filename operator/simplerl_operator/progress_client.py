@@ -21,6 +21,11 @@ _PAUSE_SECONDS = 0.5
 _FIRST_RETRY, _LONGEST_RETRY = 1.0, 15.0
 
 
+_NEWS = {
+    "state", "step", "total_steps", "evaluations", "checkpoint", "model", "failure", "non_finite", "engines"
+}  # fmt: skip
+
+
 @dataclass
 class Followed:
     """A driver and what it last said."""
@@ -133,6 +138,4 @@ def _matters(progress: Progress | None) -> object:
     """What a job is looked at again for; samples and seconds that pass are not."""
     if progress is None:
         return None
-    return progress.model_dump(
-        include={"state", "step", "total_steps", "evaluations", "checkpoint", "model", "failure", "non_finite"}
-    )
+    return progress.model_dump(include=_NEWS)

@@ -76,7 +76,11 @@ FAULTS: list[tuple[str, Callable[[Cluster], None], str, str, tuple[int, int]]] =
 ]
 
 
-@pytest.mark.parametrize(("fault", "reason", "message", "counts"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+@pytest.mark.parametrize(
+    ("fault", "reason", "message", "counts"),
+    # all of them are in test_faults_by_phase.py too, as the rules see them
+    [pytest.param(*f[1:], id=f[0], marks=[pytest.mark.long] if "worker" in f[0] else []) for f in FAULTS],
+)
 def test_lost_pods_lead_to_a_new_cluster_once_the_old_pods_are_gone(
     parts: Parts, fault: Callable[[Cluster], None], reason: str, message: str, counts: tuple[int, int]
 ) -> None:

@@ -151,5 +151,5 @@ def test_an_operator_of_one_namespace_needs_no_right_beyond_it(
     assert [(e["verb"], e["requestURI"]) for e in entries if e["responseStatus"]["code"] == 403] == []
     assert {e["objectRef"].get("namespace") for e in entries} == {namespace, "limited-system"}
     assert elsewhere.status == {}, "jobs of other namespaces are not touched"
-    assert limited.get("/healthz") == (200, "ok\n")
+    eventually("health", lambda: limited.get("/healthz") == (200, "ok\n"))
     plane.request("DELETE", elsewhere.path)
