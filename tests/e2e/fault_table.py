@@ -21,10 +21,14 @@ def record(name: str, *cells: str) -> None:
     """Writes a fault's row in the place of the one before."""
     lines = PAGE.read_text("utf-8").splitlines() if PAGE.exists() else []
     rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
-    commit = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"],
-        check=True, capture_output=True, text=True, timeout=20,
-    ).stdout.strip()  # fmt: skip
+    commit = git("rev-parse", "--short", "HEAD")
+    if git("status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}"):
+        commit += " and changes"
     rows[name] = f"| {' | '.join([name, *cells, commit, time.strftime('%Y-%m-%d', time.gmtime())])} |"
     rows = {fault: row for fault, row in rows.items() if fault not in ("fault", "---")}
     PAGE.write_text(HEAD + "".join(f"{rows[fault]}\n" for fault in sorted(rows)), "utf-8")
+
+
+def git(*words: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True, timeout=20)
+    return done.stdout.strip()

@@ -127,11 +127,11 @@ def test_quota_preemption_and_a_second_admission(place: Place) -> None:
     uid = first.cluster().document["metadata"]["uid"]
 
     second = place.job("second", namespace)
-    status = second.reaches("Queued", "Queued")
-    message = second.condition("Ready")["message"]
+    second.reaches("Queued", "Queued")
+    message = eventually("Kueue's decision", lambda: decided(second))
     assert message.startswith("waiting in LocalQueue team-a: couldn't assign flavors to pod set ")
     assert "insufficient unused quota for cpu in flavor default" in message
-    assert "admittedTime" not in status
+    assert "admittedTime" not in second.status
     assert second.cluster().pods() == []
 
     urgent = place.job("urgent", namespace, **{PRIORITY: "high"})
@@ -181,6 +181,12 @@ def test_a_job_that_is_over_or_deleted_holds_no_quota(place: Place) -> None:
     last.head.say(state="Failed", failure={"reason": "NonFinite", "message": "the loss is not finite"})
     last.reaches("Failed")
     eventually("all Workloads to go", lambda: place.workloads(namespace) == [])
+
+
+def decided(life: Life) -> str:
+    """What a job says of its wait, once Kueue has said something."""
+    message = str(life.condition("Ready")["message"])
+    return "" if message.endswith("Kueue has not decided yet") else message
 
 
 def queued_is_gone(place: Place, life: Life) -> bool:
