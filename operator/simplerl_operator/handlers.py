@@ -2,6 +2,8 @@
 finalizers and annotations to users' objects and swallow errors."""
 
 import asyncio
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import kopf
@@ -62,6 +64,13 @@ def registry(settings: Settings) -> kopf.OperatorRegistry:
     return handlers
 
 
+class _Unending:
+    """Seconds between the tries of a request, without an end."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((1.0, 1.0, 2.0, 3.0), itertools.repeat(5.0))
+
+
 def kopf_settings() -> kopf.OperatorSettings:
     """kopf's settings."""
     settings = kopf.OperatorSettings()
@@ -72,6 +81,10 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 10
     settings.networking.enforce_retry_after = True
+    # kopf gives a watch up after nine tries, and itself with it; an outage may last longer than that minute
+    settings.networking.error_backoffs = _Unending()
+    # watches that end at once (410) would be begun anew ten times a second
+    settings.watching.reconnect_backoff = 1.0
     # without these selectors kopf would read every pod of the cluster
     settings.watching.label_selectors["", "v1", "pods"] = names.LABEL_JOB
     settings.watching.label_selectors[RAY_CLUSTER.group, RAY_CLUSTER.plural] = names.LABEL_JOB

@@ -68,6 +68,7 @@ class Operation:
         self._list_now = asyncio.Event()
         self._resync: asyncio.Task[None] | None = None
         self._resynced = time.monotonic()
+        self._missing_right: str | None = None
         self._server: web.AppRunner | None = None
         api.guard(lambda: self._lease.held)
         api.count(self._metrics.called)
@@ -136,7 +137,9 @@ class Operation:
                     for document in await self._api.list(JOB, namespace):
                         self.queue.add((document["metadata"]["namespace"], document["metadata"]["name"]))
                 await self._hold_watches_against_lists()
+                self._missing_right = None
             except (Unavailable, Refused) as error:
+                self._missing_right = str(error) if isinstance(error, Refused) else None
                 _log.warning("jobs could not be listed", extra={"why": str(error)})
                 pause = min(pause, _LIST_AGAIN)
 
@@ -152,6 +155,8 @@ class Operation:
             return "a worker has ended"
         if self.queue.oldest > _WAITS_TOO_LONG:
             return f"a job has waited {self.queue.oldest:.0f} s for a worker"
+        if self._missing_right is not None:
+            return f"what must be watched cannot be listed: {self._missing_right}"
         silent = time.monotonic() - self._resynced
         if self._resync is not None and silent > 3 * self._settings.resync_seconds:
             return f"jobs were last listed {silent:.0f} s ago"

@@ -14,8 +14,6 @@ from tests.operator.life import Life
 from tests.operator.operator_process import ROOT, OperatorProcess
 from tests.operator.proxy import Proxy
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture
 def proxy(plane: ControlPlane) -> Iterator[Proxy]:
@@ -50,6 +48,7 @@ def troubled(plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, tmp_p
         process.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [20, pytest.param(120, marks=pytest.mark.long)])
 def test_while_the_api_server_is_down_little_is_asked_and_nothing_is_lost(
     plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str, seconds: int
@@ -64,7 +63,7 @@ def test_while_the_api_server_is_down_little_is_asked_and_nothing_is_lost(
     time.sleep(seconds)
     asked = len(proxy.since(began))
     assert troubled.get("/healthz")[0] == 200, "a restart would not help"
-    assert 1 <= asked <= 3 * seconds, f"{asked} requests in {seconds} s"
+    assert 1 <= asked <= 4 * seconds, f"{asked} requests in {seconds} s"
     cluster.delete_pod(f"{cluster.name}-head")
     proxy.down = False
     ended = eventually("the loss", lambda: life.status.get("attempts"), 60)
@@ -73,6 +72,7 @@ def test_while_the_api_server_is_down_little_is_asked_and_nothing_is_lost(
     assert len(life.head.submissions) == len(other.head.submissions) == 1
 
 
+@pytest.mark.long
 def test_an_api_server_that_asks_for_a_pause_gets_it(
     plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
 ) -> None:
@@ -92,6 +92,7 @@ def test_an_api_server_that_asks_for_a_pause_gets_it(
     assert life.reaches("Training", seconds=5)
 
 
+@pytest.mark.long
 def test_with_a_slow_api_server_a_job_goes_its_way_once(
     plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
 ) -> None:
@@ -108,6 +109,7 @@ def test_with_a_slow_api_server_a_job_goes_its_way_once(
     assert len(creations) == 1
 
 
+@pytest.mark.long
 def test_watches_that_are_too_old_are_begun_anew_and_miss_nothing(
     plane: ControlPlane, heads: Heads, proxy: Proxy, troubled: OperatorProcess, namespace: str
 ) -> None:
@@ -121,7 +123,7 @@ def test_watches_that_are_too_old_are_begun_anew_and_miss_nothing(
     time.sleep(5)
     asked = len(proxy.since(began))
     proxy.gone = False
-    assert asked <= 120, f"{asked} requests in 5 s"
+    assert asked <= 90, f"{asked} requests in 5 s"
     ended = eventually("the loss", lambda: life.status.get("attempts"), 30)
     assert ended[0]["reason"] == "HeadLost"
     other.reaches("Provisioning", "WaitingForPods", seconds=30)
@@ -141,6 +143,7 @@ def test_a_job_that_others_keep_changing_is_written_right_in_the_end(
     assert asked <= 400, f"{asked} requests for 40 changes"
 
 
+@pytest.mark.long
 def test_a_watch_that_tells_nothing_is_noticed(
     plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, namespace: str, tmp_path: Path
 ) -> None:
@@ -223,6 +226,7 @@ time.time = _told
 """
 
 
+@pytest.mark.long
 def test_a_clock_that_is_set_anew_ends_no_job_and_holds_no_figures_up(
     plane: ControlPlane, heads: Heads, proxy: Proxy, alone: None, namespace: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,15 @@
+"""kopf's settings that an outage depends on."""
+
+import itertools
+
+from simplerl_operator.handlers import kopf_settings
+
+
+def test_a_watch_is_tried_again_without_end_and_without_haste() -> None:
+    backoffs = kopf_settings().networking.error_backoffs
+    assert not isinstance(backoffs, float)
+    for _ in range(2):  # each request begins anew
+        first = list(itertools.islice(backoffs, 1000))
+        assert first[:6] == [1, 1, 2, 3, 5, 5]
+        assert set(first[4:]) == {5}
+    assert kopf_settings().watching.reconnect_backoff >= 1
