@@ -11,6 +11,8 @@ from simplerl_trainer.rewards.judge.exact import Undefined
 from simplerl_trainer.rewards.judge.terms import Call, Huge, Num, Sym, Term, parts
 
 DIGITS = 60
+MOST_DIGITS = 400
+"""Of a number beside functions and irrational ones, which take long to work out to more."""
 ROUNDED = 20
 """Digits that rounding may spoil. Two values that agree to all others are equal: chance agreement of so many is beyond
 what anybody meets, and no number that is written out has as many."""
@@ -24,8 +26,11 @@ Value = Any
 
 
 def digits(*terms: Term) -> int:
-    """The digits to work with: more than those of any number in the terms."""
-    return DIGITS + max((p.digits for t in terms for p in parts(t) if isinstance(p, Num)), default=0)
+    """The digits to work with: more than those of any number in the terms. Raises Huge."""
+    most = max((p.digits for t in terms for p in parts(t) if isinstance(p, Num)), default=0)
+    if most > MOST_DIGITS:
+        raise Huge(f"a number of more than {MOST_DIGITS} digits is compared with rational ones only")
+    return DIGITS + most
 
 
 def value(term: Term, where: Mapping[str, Value]) -> Value:

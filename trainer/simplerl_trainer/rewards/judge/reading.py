@@ -192,10 +192,12 @@ def _boxes(text: str) -> Reading | None:
 
 
 def _outermost(text: str) -> list[_Box]:
+    if _BOX.search(text) is None:
+        return []
     found: list[_Box] = []
-    place = 0
+    place, partners = 0, _partners(text)
     while (mark := _BOX.search(text, place)) is not None:
-        box = _box_at(text, mark.start(), mark.end())
+        box = _box_at(text, mark.start(), mark.end(), partners)
         if box is None:
             place = mark.end()
             continue
@@ -205,17 +207,27 @@ def _outermost(text: str) -> list[_Box]:
     return found
 
 
-def _box_at(text: str, start: int, after: int) -> _Box | None:
+def _box_at(text: str, start: int, after: int, partners: dict[int, int]) -> _Box | None:
     match = re.compile(r"\s*\{").match(text, after)
     if match is None:
         plain = _UNBRACED.match(text, after)
         return _Box(start, plain.end(), plain[1]) if plain is not None else _Box(start, after, "")
-    depth = 0
-    for brace in _BRACES.finditer(text, match.end() - 1):
-        depth += {"{": 1, "}": -1}.get(brace[0], 0)  # \{ and \} are printed braces
-        if depth == 0:
-            return _Box(start, brace.end(), text[match.end() : brace.start()])
-    return _Box(start, len(text), None)
+    closing = partners.get(match.end() - 1)
+    if closing is None:
+        return _Box(start, len(text), None)
+    return _Box(start, closing + 1, text[match.end() : closing])
+
+
+def _partners(text: str) -> dict[int, int]:
+    """Where the brace that opens at a place is closed: found once, since each of many boxes may be open to the end."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in _BRACES.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:  # \{ and \} are printed braces
+            found[opened.pop()] = brace.start()
+    return found
 
 
 def _inner(content: str) -> str:
@@ -225,7 +237,7 @@ def _inner(content: str) -> str:
         mark = _BOX.search(found)
         if mark is None:
             return found
-        inner = _box_at(found, mark.start(), mark.end())
+        inner = _box_at(found, mark.start(), mark.end(), _partners(found))
         if inner is None or inner.content is None:
             return ""
         found = (found[: inner.start] + " " + inner.content + found[inner.end :]).strip()
