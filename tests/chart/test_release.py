@@ -21,6 +21,8 @@ from tests.operator.operator_process import OperatorProcess
 
 FIRST_LIGHT = "5889b6500b43d8cbd097678401cc177f7d5e33fa"
 """The last commit before the chart knew more than it was born with."""
+FIRST_LIGHTS_RECOVERY = {"startupDeadlineSeconds": 600, "stallTimeoutSeconds": 600}
+"""The section as first light knew it: other fields came later."""
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/simplerljobs.simplerl.io"
 FIGURES = ("status.training", "status.summary", "status.lastProgressTime")
 
@@ -68,7 +70,7 @@ class Site:
 
     def training(self, namespace: str, name: str) -> Life:
         """A job whose driver trains, in pods of KubeRay's making."""
-        life = Life(self.plane, self.heads, namespace, name)
+        life = Life(self.plane, self.heads, namespace, name, recovery=FIRST_LIGHTS_RECOVERY)
         cluster = Cluster(self.plane, namespace, life.cluster_name)
         life.head.progress = documents.progress(life.cluster_name)
         pods = f"/api/v1/namespaces/{namespace}/pods?labelSelector=ray.io/cluster={life.cluster_name}"

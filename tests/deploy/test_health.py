@@ -82,6 +82,15 @@ def test_before_the_operator_has_seen_a_spec_nothing_is_settled() -> None:
     ]
 
 
+def test_flux_can_wait_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = health.expressions()
+    to_the_end = {**given, "current": given["current"].replace("'Ready'", "'Succeeded'")}
+    monkeypatch.setattr(health, "expressions", lambda: to_the_end)
+    phases = (Phase.STARTING, Phase.TRAINING, Phase.SUCCEEDED, Phase.FAILED)
+    found = [flux for _, _, flux in health.words([in_phase(phase) for phase in phases])]
+    assert found == ["InProgress", "InProgress", "Current", "Failed"]
+
+
 def test_argo_cd_shows_why() -> None:
     (answer,) = health.read([in_phase(Phase.FAILED)])
     assert answer["argo"]["message"] == "Because: a sentence"
