@@ -760,3 +760,46 @@ y = \frac{1}{2}x + 3  !=  y = 2x+3
 -x^2+3x  ==  x(3-x)
 -x^2+3x  !=  x(3+x)
 """
+
+MORE = r"""
+\left(\begin{array}{c}2\\0\end{array}\right)  ==  (2,0)
+\left(\begin{array}{cc}2&1\\0&3\end{array}\right)  ==  \begin{pmatrix}2&1\\0&3\end{pmatrix}
+\left[\begin{matrix}2&1\\0&3\end{matrix}\right]  !=  \begin{pmatrix}2&0\\1&3\end{pmatrix}
+f^{-1}(x)=\sqrt{x}  ==  \sqrt{x}
+f^{-1}(x)=\sqrt{x}  !=  f(x)=\sqrt{x}
+f'(x)=2x  ==  2x
+f'(x)=2x  !=  f(x)=2x
+\frac{dy}{dx}=2x  ==  2x
+\frac{dM}{dt}=2M  ==  2\frac{dM}{dt} = 4M
+\frac{dM}{dt}=2M  !=  2M t = M
+{n \choose 2}  ==  \binom{n}{2}
+{n \choose 2}  !=  \binom{n}{3}
+0.3\dot{3}  ==  1/3
+\{x \mid x > 2\}  ==  (2,\infty)
+\{x \in \mathbb{R} : x > 2\}  ==  (2,\infty)
+\{x \in \mathbb{R} : x > 2\}  !=  (3,\infty)
+x>2, x\neq 3  ==  (2,3)\cup(3,\infty)
+x>2, x\neq 3  !=  (2,\infty)
+x+2=5  !=  3
+\text{none}  !=  0
+\text{at least }5  !=  5
+\text{Between 5 and 6}  !=  5
+12.000  ==  12
+2:1  ==  2
+2 \text{ to } 1  !=  2:1
+y-2=3(x-1)  ==  y=3x-1
+y-2=3(x-1)  !=  y=3x+1
+x^2+y^2-4x=0  ==  (x-2)^2+y^2=4
+x^2+y^2-4x=0  !=  (x-2)^2+y^2=2
+A, B  ==  B, A
+\text{A and B}  !=  A
+3  !=  \textbf{(B) }3
+\$0.50  !=  50\text{ cents}
+5\text{ bucks}  ==  \$5
+\lim_{x\to0}\frac{\sin x}{x}  !=  1
+x \to 2  !=  2
+8:00 AM  ==  8:00 a.m.
+8:00 AM  !=  8:00 PM
+\sum_{i=1}^{3} i  !=  6
+\text{Saturday}  !=  Sat
+"""

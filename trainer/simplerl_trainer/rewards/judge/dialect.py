@@ -75,6 +75,9 @@ _SIMPLE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\^\s*\{\s*('+(?:\s*'+)*)\s*\}|\^\s*(?=')", r"\1"),
         (r"(?:\bnp|\bmath|\bnumpy|\bsympy)\.(?=[a-z])", ""),
         (r"\\pct(?![A-Za-z])", r"\\%"),
+        (r"\{\s*([^{}]*?)\s*\\choose(?![A-Za-z])\s*([^{}]*?)\s*\}", r"\\binom{\1}{\2}"),
+        # a derivative is a name: its d is no factor
+        (r"\\frac\s*\{\s*d\s*([A-Za-z])\s*\}\s*\{\s*d\s*([A-Za-z])\s*\}", r"\\overline{d\1d\2}"),
         (
             r"\\frac\s*\{\s*(\\(?:text|mathrm)\s*\{[^{}0-9]*\})\s*\}\s*\{\s*(\\(?:text|mathrm)\s*\{[^{}0-9]*\})\s*\}",
             r" \1/\2",

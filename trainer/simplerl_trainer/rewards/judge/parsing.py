@@ -101,7 +101,9 @@ _UNREADABLE = frozenset(
 )
 _ENVIRONMENTS = ("pmatrix", "bmatrix", "matrix", "Bmatrix", "smallmatrix", "array")
 _FUNCTION_NAMES = frozenset("fghpqPQRFGHNuvyTSVML")
-_MATRIX = re.compile(r"\\begin\{(" + "|".join(_ENVIRONMENTS) + r")\}(?:\{[clr|]*\})?(.*?)\\end\{\1\}", re.DOTALL)
+_MATRIX = re.compile(
+    r"[(\[]?\s*\\begin\{(" + "|".join(_ENVIRONMENTS) + r")\}(?:\{[clr|]*\})?(.*?)\\end\{\1\}\s*[)\]]?", re.DOTALL
+)
 
 
 def parse(text: str) -> Term:
@@ -189,7 +191,9 @@ class _Parser:
                 self._at += 1
                 continue
             items.append(self._member())
-            if not ended() and not self._is(",", ";", ".", ":"):
+            if ended():
+                break
+            if not self._is(",", ";", ".", ":"):
                 token = self._peek()
                 raise Unreadable(f"{token.text!r} stands where nothing can" if token else "it ends too early")
             if self._is(":") and self._peek(1) is not None:
@@ -219,16 +223,24 @@ class _Parser:
     def _function_name(self) -> Term | None:
         """`f(x)` before an equals sign is a name."""
         token = self._peek()
-        if token is None or token.kind != "letter" or not self._is("(", ahead=1):
+        if token is None or token.kind != "letter":
             return None
-        place, inside = 2, []
+        derived = 1  # f'(x) and f^{-1}(x) too
+        if self._is("^", ahead=1) and self._is("{", ahead=2) and self._is("-", ahead=3) and self._is("}", ahead=5):
+            derived = 6
+        while self._is("'", ahead=derived):
+            derived += 1
+        if not self._is("(", ahead=derived):
+            return None
+        name = token.text + "".join(t.text for t in self._tokens[self._at + 1 : self._at + derived])
+        place, inside = 1 + derived, []
         while (t := self._peek(place)) is not None and (t.kind in ("letter", "number") or t.text == ","):
             inside.append(t.text)
             place += 1
         if not inside or not self._is(")", ahead=place) or not self._is("=", ahead=place + 1):
             return None
         self._at += place + 1
-        return Sym(f"{token.text}({''.join(inside)})")
+        return Sym(f"{name}({''.join(inside)})")
 
     def _set(self) -> Term:
         left = self._quantity()
@@ -330,6 +342,8 @@ class _Parser:
     def _ratio(self) -> Term:
         """`3:4` is 3/4, `1:2:3` a tuple."""
         items = [self._sum()]
+        if isinstance(items[0], Sym) and items[0].name.startswith("\\mathbb"):
+            return items[0]  # {x in R : x > 2}
         while self._is(":") and (t := self._peek(1)) is not None and t.kind in ("number", "letter", "command"):
             self._at += 1
             items.append(self._sum())
@@ -492,7 +506,7 @@ class _Parser:
 
     def _repeating(self, token: Token) -> Term | None:
         """`0.\\overline{3}` is 1/3."""
-        if "." not in token.text or not self._is("overline") or not self._is("{", ahead=1):
+        if "." not in token.text or not self._is("overline", "dot", "bar") or not self._is("{", ahead=1):
             return None
         digits, end = self._peek(2), self._is("}", ahead=3)
         if digits is None or digits.kind != "number" or not digits.text.isdigit() or not end or len(digits.text) > 30:
@@ -631,9 +645,7 @@ class _Parser:
         if name in FUNCTIONS:
             return self._function(name)
         if name in ("overline", "bar", "dot", "ddot", "vec", "hat", "tilde", "widehat", "overrightarrow"):
-            start = self._at
-            self._argument()
-            inside = "".join(t.text for t in self._tokens[start : self._at] if t.text not in "{}")
+            inside = self._index()
             return Sym(self._decorated(f"\\{name} {inside}"))
         if name in ("angle", "triangle", "measuredangle"):
             start = self._at
