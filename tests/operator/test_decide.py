@@ -21,6 +21,7 @@ from tests.operator.observations import (
 
 from simplerl_api.status import Termination
 from simplerl_operator.clock import rfc3339
+from simplerl_operator.decide.conditions import conditions
 from simplerl_operator.decide.decision import Action
 from simplerl_operator.decide.rules import decide
 from simplerl_operator.observe.observation import Head, Inputs, Lock, Observation
@@ -568,6 +569,36 @@ ROWS = [
         wake=599.0,
     ),
 ]
+
+
+def engines(spec: int | None, desired: int, phase: str = "Training") -> Observation:
+    """A job planned with four engines, of which the spec wants another number."""
+    status = submitted(phase=phase)
+    rollout = {"promptsPerStep": 64, "samplesPerPrompt": 8, "sampling": {"maxNewTokens": 8}, "engines": spec}
+    found = job(
+        {**status, "plan": {**status["plan"], "engines": 4}},
+        rollout={name: value for name, value in rollout.items() if value is not None},
+    )
+    return seen(job=found, progress=progress(state="Training", engines={"current": 4, "desired": desired}))
+
+
+ENGINES = [
+    ("fewer are asked for", engines(2, 4), "SetEngines", "False", "AskingDriver"),
+    ("fewer are there", engines(2, 2), "Nothing", "True", "EnginesScaled"),
+    ("all are wanted again", engines(4, 2), "SetEngines", None, None),
+    ("nothing is said of them", engines(None, 4), "Nothing", None, None),
+    ("more than there are GPUs for", engines(7, 4), "Nothing", None, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("observation", "action", "status", "reason"), [e[1:] for e in ENGINES], ids=[e[0] for e in ENGINES]
+)
+def test_engines(observation: Observation, action: str, status: str | None, reason: str | None) -> None:
+    decision = decide(observation, NOW)
+    assert decision.action == Action(action)
+    found = {c.type: c for c in conditions(observation.job, decision, NOW)}.get("EnginesScaled")
+    assert (found.status if found else None, found.reason if found else None) == (status, reason)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.sentence for row in ROWS])

@@ -13,7 +13,7 @@ from tests.operator import documents
 from tests.operator.observations import CLUSTER, OOM_POD, UID, job, pod
 
 from simplerl_api.job_defaults import JobDefaults
-from simplerl_api.progress import Progress, RunState
+from simplerl_api.progress import EngineProgress, Progress, RunState
 from simplerl_operator import head_address, logs, settings
 from simplerl_operator.kinds import JOB
 from simplerl_operator.kubernetes_api import KubernetesApi, proxy_for
@@ -151,6 +151,37 @@ async def test_what_a_driver_last_said_outlives_its_head() -> None:
         assert client.last(("default", "tiny"), "tiny-1a2b3-2") is None
         await client.close()
         assert client.last(("default", "tiny"), "tiny-1a2b3-1") is None
+
+
+async def test_another_number_of_engines_is_news_and_wishes_reach_the_driver() -> None:
+    said = Progress(submission_id="s", sequence=1, state=RunState.TRAINING, last_progress=1)
+    asked: list[tuple[str, object]] = []
+
+    async def control(request: web.Request) -> web.Response:
+        asked.append((request.headers["Authorization"], await request.json()))
+        return web.Response(status=202)
+
+    app = web.Application()
+    app.router.add_get("/progress", lambda _: _answer(said))
+    app.router.add_put("/control", control)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    heard = asyncio.Event()
+    async with aiohttp.ClientSession() as session:
+        client = ProgressClient(session, lambda _: heard.set(), time.time)
+        client.follow(("default", "tiny"), url, "s", "token")
+        await asyncio.wait_for(heard.wait(), 20)
+        heard.clear()
+        said = said.model_copy(update={"sequence": 2, "engines": EngineProgress(current=4, desired=4)})
+        await asyncio.wait_for(heard.wait(), 20)
+        await client.control(url, "token", {"engines": 2})
+        await client.control("http://127.0.0.1:9", "token", {"drain": True})  # nobody hears it, which is no fault
+        await client.close()
+    await runner.cleanup()
+    assert asked == [("Bearer token", {"engines": 2})]
 
 
 async def _answer(document: Progress) -> web.Response:
