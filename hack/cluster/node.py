@@ -134,9 +134,18 @@ def stop(name: str) -> None:
 
 
 def make_cgroups() -> None:
-    """The parent of all pods' groups, so that another kubelet's /kubepods is left alone."""
+    """The parent of all pods' groups, so that another kubelet's /kubepods is left alone.
+
+    It weighs as much as the kubelet gives its own group, which has no parent elsewhere: pods that get a tenth of a busy
+    machine do not start within Ray's fixed 30 s (ray/_private/node.py).
+    """
+    cores = os.cpu_count() or 1
     for controller in cgroup_roots():
-        (controller / addresses.CGROUP).mkdir(exist_ok=True)
+        group = controller / addresses.CGROUP
+        group.mkdir(exist_ok=True)
+        for name, one, most in (("cpu.shares", 1024, 262144), ("cpu.weight", 100, 10000)):  # versions 1 and 2
+            if (group / name).exists():
+                (group / name).write_text(str(min(one * cores, most)))
 
 
 def cgroup_roots() -> list[Path]:
