@@ -110,7 +110,9 @@ class Controllers:
     def _served(self, group: str) -> set[str]:
         found = self._plane.find(f"/apis/{group}")
         versions = [version["groupVersion"] for version in found["versions"]] if found else []
-        return {r["name"] for version in versions for r in self._plane.request("GET", f"/apis/{version}")["resources"]}
+        # a group may list a version a moment before it is served
+        documents = [self._plane.find(f"/apis/{version}") or {"resources": []} for version in versions]
+        return {resource["name"] for document in documents for resource in document["resources"]}
 
     def _spawn(self, name: str, *arguments: str, before: Sequence[str] = ()) -> None:
         environment = {**os.environ, "KUBECONFIG": str(self._plane.kubeconfig(ADMIN_TOKEN))}
