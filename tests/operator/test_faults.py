@@ -387,7 +387,7 @@ def test_a_loss_ends_the_attempt_with_its_evidence(
     parts: Parts, lose: Callable[[Cluster], None], reason: str, message: str, terminations: list[dict[str, Any]]
 ) -> None:
     # 2, 4, 12 (kuberay#1489, #2238; ray#62340): the head is gone, the job RUNNING, the cluster ready
-    life = Life(*parts)
+    life = Life(*parts, placement={"colocated": {}})  # every worker holds a rank
     cluster = life.training()
     lose(cluster)
     status = life.reaches("Failed", reason)
