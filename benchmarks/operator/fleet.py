@@ -156,9 +156,9 @@ def latencies(fleet: Fleet, namespace: str, count: int) -> list[float]:
     return found
 
 
-def restart(fleet: Fleet, namespace: str, count: int) -> tuple[float, int]:
+def restart(fleet: Fleet, namespace: str, count: int) -> tuple[float, dict[str, int]]:
     """Kills the operator and starts it again: seconds until it has looked at every job and its queue is empty, and the
-    writes that this took beside figures of new steps."""
+    writes that came meanwhile, figures of new steps among them."""
     operator = fleet.operator
     assert operator is not None
     operator.kill()
@@ -174,7 +174,7 @@ def restart(fleet: Fleet, namespace: str, count: int) -> tuple[float, int]:
         if time.monotonic() > deadline:
             raise AssertionError(f"timed out: the operator has looked at {looked} of {count} jobs")
         time.sleep(0.1)
-    return time.monotonic() - started, sum(writes(fleet, namespace, since).values())
+    return time.monotonic() - started, writes(fleet, namespace, since)
 
 
 def main() -> None:
@@ -216,8 +216,8 @@ def measured(fleet: Fleet, count: int, kinds: Sequence[str], running_seconds: fl
         out["running_cpu_share"] = round((usage.cpu_seconds() - cpu) / (time.monotonic() - at), 3)
         out["running_writes"] = writes(fleet, namespace, since)
         out["peak_memory_mb"] = usage.peak_mb()
-        seconds, needless = restart(fleet, namespace, count)
-        out["restart"] = {"seconds": round(seconds, 1), "writes": needless}
+        seconds, meanwhile = restart(fleet, namespace, count)
+        out["restart"] = {"seconds": round(seconds, 1), "writes": meanwhile}
         if killed:
             found = sorted(latencies(fleet, namespace, min(killed, count)))
             out["latency_seconds"] = {"median": measure.quantile(found, 0.5), "p99": measure.quantile(found, 0.99)}
