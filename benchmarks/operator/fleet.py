@@ -13,11 +13,12 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchmarks.operator import measure
-from benchmarks.operator.plane import Fleet, running
+from benchmarks.operator.plane import WRITERS, Fleet, running
 from tests.operator import documents
 from tests.operator.control_plane import OPERATOR_USER
 
@@ -26,6 +27,7 @@ from simplerl_operator.observe import job as jobs
 
 _LIMIT_SECONDS = 1800.0
 _POLL_SECONDS = 0.5
+_BACKGROUND = {"propagationPolicy": "Background"}
 IMAGE = "registry.example/trainer:1"
 
 
@@ -109,7 +111,11 @@ def wait(fleet: Fleet, path: str, good: Callable[[Mapping[str, Any]], bool], cou
 def delete(fleet: Fleet, kind: str, namespace: str) -> None:
     """Removes the objects and waits until no pod is left."""
     api, plural = KINDS[kind][0].split("|")
-    fleet.plane.request("DELETE", f"/apis/{api}/namespaces/{namespace}/{plural}", {"propagationPolicy": "Background"})
+    path = f"/apis/{api}/namespaces/{namespace}/{plural}"
+    names = [document["metadata"]["name"] for document in fleet.plane.request("GET", path)["items"]]
+    # one by one: as one request of a whole collection it would outlast any time-out on a busy machine
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(lambda name: fleet.plane.request("DELETE", f"{path}/{name}", _BACKGROUND), names))
     deadline = time.monotonic() + _LIMIT_SECONDS
     while fleet.plane.request("GET", f"/api/v1/namespaces/{namespace}/pods?limit=1")["items"]:
         if time.monotonic() > deadline:

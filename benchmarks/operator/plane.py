@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 _CRDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
 _STAGES = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-delete.yaml")
 _RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
-_WRITERS = 8
+WRITERS = 8
 """Objects that are created at the same time."""
 
 
@@ -100,7 +100,7 @@ class Fleet:
 
     def create(self, path: str, documents: list[dict[str, Any]]) -> None:
         """Creates all objects, a few at a time."""
-        with ThreadPoolExecutor(_WRITERS) as pool:
+        with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(lambda document: self.plane.request("POST", path, document), documents))
 
     def spawn(self, name: str, command: list[Any], environment: dict[str, str] | None = None) -> None:
