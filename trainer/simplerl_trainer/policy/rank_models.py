@@ -38,7 +38,8 @@ class RankModels:
 
 
 def choose_residence(setup: RankSetup, device: torch.device) -> Residence:
-    """What stays on the GPUs, by the smallest of them; as the setup says where there are none. Collective."""
+    """What stays on the GPUs, by the smallest of them and the largest share that engines take of one; as the setup says
+    where there are no GPUs. Collective: ranks of different stages would wait for each other for ever."""
     needs, size = setup.memory, setup.gpu_bytes or zero.gpu_bytes(device)
     if needs is None or size is None:
         return Residence(
@@ -47,8 +48,8 @@ def choose_residence(setup: RankSetup, device: torch.device) -> Residence:
             frozen_leave=False,
             gradient_checkpointing=bool(setup.training.gradient_checkpointing),
         )
-    least = -group.maxima({"gpu": -float(size)}, device)["gpu"]
-    return reside(needs.shardings, needs.engines_share, int(least))
+    most = group.maxima({"gpu": -float(size), "engines": needs.engines_share}, device)
+    return reside(needs.shardings, most["engines"], int(-most["gpu"]))
 
 
 def load_models(setup: RankSetup, residence: Residence, device: torch.device) -> RankModels:
