@@ -73,6 +73,8 @@ async def test_rewards_add_up_by_their_weights(folder: Path) -> None:
     assert scores[0].parts == {"right": 1.0, "boxed": -1.0}
 
 
+# faults 26 (verl#469, rllm#433, NeMo-Gym#1354, AReaL#1426) and 28 (simpleRL-reason#95): sympy hangs a pool for ever, a
+# judge's time-out ends the run
 async def test_a_judge_that_hangs_is_killed_and_only_its_sample_times_out(folder: Path) -> None:
     answers = [ENDLESS if i in (3, 40) else (str(i), str(i)) for i in range(60)]
     async with Scorer(rewards(timeout=1.0), str(folder), processes=2) as scorer:
