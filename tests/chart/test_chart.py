@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy import exposition
+from tests.deploy import definitions, exposition
 from tests.operator import observations, programs
 from tests.operator.control_plane import ControlPlane, eventually
 
@@ -71,26 +71,43 @@ OUTPUTS = {
 
 @pytest.fixture(scope="session")
 def monitoring(plane: ControlPlane) -> None:
-    """The kinds of the Prometheus operator, without its schemas: its module is no part of the embedded cluster."""
-    for kind in ("ServiceMonitor", "PodMonitor", "PrometheusRule"):
-        plural = kind.lower() + "s"
-        group, schema = "monitoring.coreos.com", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-        names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
-        crd = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{group}"},
-            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
-        }
-        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}"
-        plane.apply(path, crd)
-        eventually(f"{plural} to be served", lambda path=path: established(plane.find(path)), 30)
+    """The kinds of the Prometheus operator."""
+    plurals = ("servicemonitors", "podmonitors", "prometheusrules")
+    for path in definitions.of("prometheus-operator/prometheus-operator", *plurals):
+        install(plane, path)
+
+
+@pytest.fixture(scope="session")
+def flux(plane: ControlPlane) -> None:
+    """The kinds of Flux."""
+    for path in (
+        *definitions.of("fluxcd/kustomize-controller", "kustomizations"),
+        *definitions.of("fluxcd/helm-controller", "helmreleases"),
+    ):
+        install(plane, path)
+
+
+def install(plane: ControlPlane, crd: Path) -> None:
+    kubectl(plane, "apply", "--server-side", "-f", str(crd))
+    group, plural = crd.stem.rsplit("_", 1)
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}"
+    eventually(f"{plural} to be served", lambda: established(plane.find(path)), 30)
+
+
+def kubectl(plane: ControlPlane, *words: str) -> str:
+    """What kubectl says on both of its outputs."""
+    command = [str(programs.path("kubectl")), f"--kubeconfig={plane.kubeconfig('admin-of-the-tests')}", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
 
 
 def established(crd: dict[str, Any]) -> bool:
-    found = {c["type"]: c["status"] for c in crd.get("status", {}).get("conditions", [])}
+    found = {c["type"]: c["status"] for c in crd.get("status", {}).get("conditions") or []}
     return found.get("Established") == "True"
+
+
+REHEARSAL = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
@@ -101,14 +118,19 @@ def test_the_api_server_takes_every_manifest(plane: ControlPlane, namespace: str
     assert done.returncode == 0, done.stderr
     manifests = tmp_path / "all.yaml"
     manifests.write_text(done.stdout)
-    kubeconfig = plane.kubeconfig("admin-of-the-tests")
-    applied = subprocess.run(
-        [str(programs.path("kubectl")), f"--kubeconfig={kubeconfig}", "apply", "--server-side", "--dry-run=server",
-         "--validate=strict", "--force-conflicts", "-f", str(manifests)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert applied.returncode == 0, applied.stderr
-    assert "Warning" not in applied.stderr, "PodSecurity restricted warns"
+    said = kubectl(plane, *REHEARSAL, "--force-conflicts", "-f", str(manifests))
+    assert "Warning" not in said, "PodSecurity restricted warns"
+
+
+@pytest.mark.parametrize("name", ["operator", "jobs"])
+@pytest.mark.usefixtures("flux")
+def test_the_api_server_takes_the_objects_of_flux(
+    plane: ControlPlane, namespace: str, tmp_path: Path, name: str
+) -> None:
+    text = (ROOT / f"deploy/flux/{name}.yaml").read_text("utf-8")
+    manifest = tmp_path / "flux.yaml"
+    manifest.write_text(text.replace("namespace: flux-system", f"namespace: {namespace}"))
+    kubectl(plane, *REHEARSAL, "-f", str(manifest))
 
 
 def test_the_namespace_may_enforce_the_restricted_standard(plane: ControlPlane, namespace: str) -> None:
