@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from simplerl_api.spec.data import ReasoningGym
-from simplerl_trainer.rewards.judge.reading import last_box
+from simplerl_trainer.rewards.judge.boxes import last_box
 from simplerl_trainer.rewards.messages import Case
 from simplerl_trainer.rewards.outcome import Outcome, Verdict
 

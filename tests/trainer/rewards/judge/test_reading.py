@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplerl_trainer.rewards.judge import judge, reading
-from simplerl_trainer.rewards.judge.reading import last_box
+from simplerl_trainer.rewards.judge.boxes import last_box
 
 RESPONSES = {
     # boxes

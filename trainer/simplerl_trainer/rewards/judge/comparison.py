@@ -6,12 +6,10 @@ from fractions import Fraction
 
 from mpmath import mp, mpf
 
-from simplerl_trainer.rewards.judge import exact, inequalities, numeric, sets, units
+from simplerl_trainer.rewards.judge import exact, inequalities, names, numeric, plusminus, sets, units
 from simplerl_trainer.rewards.judge.exact import Undefined
 from simplerl_trainer.rewards.judge.judgement import Tolerance
-from simplerl_trainer.rewards.judge.sets import RealSet
 from simplerl_trainer.rewards.judge.terms import (
-    CONSTANTS,
     REALS,
     Bare,
     Based,
@@ -27,7 +25,6 @@ from simplerl_trainer.rewards.judge.terms import (
     Text,
     is_expression,
     negated,
-    parts,
     variables,
 )
 
@@ -49,7 +46,7 @@ class Comparison:
 
     def equal(self, gold: Term, answer: Term) -> bool:
         """Raises Huge, Undefined and Slow."""
-        gold, answer = expanded(gold), expanded(answer)
+        gold, answer = plusminus.expanded(gold), plusminus.expanded(answer)
         if gold == answer:
             return True
         if isinstance(answer, Relation) and set(answer.signs) == {"~"}:
@@ -59,11 +56,11 @@ class Comparison:
             return all(near.equal(first, t) for t in others) and any(self.equal(gold, t) for t in answer.terms)
         if isinstance(gold, Relation) and set(gold.signs) == {"~"}:
             return self.equal(gold.terms[0], answer)
-        left, right = _named(gold), _named(answer)
+        left, right = names.named(gold), names.named(answer)
         if left is not None and right is not None:
             if (left.name == right.name or not right.name) and self.equal(left.value, right.value):
                 return True
-            decided = _is_plain_inequality(gold) and _is_plain_inequality(answer)
+            decided = names.is_plain_inequality(gold) and names.is_plain_inequality(answer)
             return not decided and self._relations(gold, answer)
         if isinstance(gold, Relation) and isinstance(answer, Relation):
             return self._relations(gold, answer)
@@ -73,8 +70,8 @@ class Comparison:
             return not isinstance(gold, Relation) and self.equal(gold, right.value)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return self._solution(gold, answer)
-        if (pairs := _assigned(gold)) is not None or _assigned(answer) is not None:
-            return self._assignments(gold, answer, pairs, _assigned(answer))
+        if (pairs := names.assigned(gold)) is not None or names.assigned(answer) is not None:
+            return self._assignments(gold, answer, pairs, names.assigned(answer))
         if isinstance(answer, Bare) and isinstance(gold, Num | Sym | Call | Quantity):
             only, *others = answer.items  # one answer in several forms: 15 39/40 or 639/40
             return all(self.equal(only, other) for other in others) and self.equal(gold, only)
@@ -177,9 +174,9 @@ class Comparison:
         if wanted is not None and given is not None:
             return wanted.keys() == given.keys() and all(self.equal(v, given[n]) for n, v in wanted.items())
         if wanted is not None:
-            return self.equal(Seq("(", ")", _in_order(wanted)), answer)
+            return self.equal(Seq("(", ")", names.in_order(wanted)), answer)
         assert given is not None
-        return self.equal(gold, Bare(_in_order(given)))
+        return self.equal(gold, Bare(names.in_order(given)))
 
     # quantities
 
@@ -236,155 +233,6 @@ class Comparison:
             return False
         bound = mpf(self.tolerance.relative) * abs(gold) + mpf(self.tolerance.absolute)
         return bool(abs(gold - answer) <= bound * (1 + mpf(10) ** -9))
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    name: str
-    value: Term
-
-
-def _named(term: Term) -> _Named | None:
-    """The name and the value of `x = 5`, of `x in S`, of `x = 1 or x = 2`."""
-    if isinstance(term, Bare):
-        return _all_of_one(term)
-    if not isinstance(term, Relation):
-        return None
-    terms, signs = term.terms, term.signs
-    if "=" in signs and set(signs) == {"=", "~"}:  # x = 4√3 ≈ 6.93
-        exact_until = signs.index("~")
-        return _named(Relation(terms[: exact_until + 1], signs[:exact_until]))
-    if set(signs) == {"="}:
-        first, last = terms[0], terms[-1]
-        if _is_name(first) and first.name not in variables(*terms[1:]):
-            return _Named(first.name, last)
-        if len(terms) == 2 and _is_name(last) and not isinstance(first, Sym) and last.name not in variables(first):
-            return _Named(last.name, first)
-        if _is_quantity_asked_for(first) and not variables(*terms[1:]):
-            return _Named(str(first), last)  # AB = 5, x + y = 7
-        if isinstance(first, Seq) and isinstance(last, Seq) and all(_is_name(i) for i in first.items):
-            return _Named("".join(str(i) for i in first.items), last)  # (x, y) = (3, 8)
-        if not variables(*terms) and all(isinstance(t, Num | Call | Quantity) for t in terms):
-            return _Named("", last)  # 10 + 5 = 15
-        return None
-    found = sets.of_relation(term)
-    return None if found is None else _Named(*found)
-
-
-def _is_plain_inequality(term: Term) -> bool:
-    """Whether it says of one variable between which numbers it lies, so that it needs no solving."""
-    return isinstance(term, Relation) and "=" not in term.signs and len(variables(term)) == 1
-
-
-def _is_quantity_asked_for(term: Term) -> bool:
-    """Whether it is made of two variables and more, without numbers but in exponents."""
-    if not is_expression(term) or len(variables(term)) < 2:
-        return False
-    match term:
-        case Call("+" | "*" | "/", args):
-            return all(isinstance(a, Sym) or _is_power(a) or _is_quantity_asked_for(a) for a in args)
-    return False
-
-
-def _is_power(term: Term) -> bool:
-    return isinstance(term, Call) and term.name == "^" and isinstance(term.args[0], Sym)
-
-
-def _is_name(term: Term) -> "bool":
-    return isinstance(term, Sym) and term.name not in CONSTANTS
-
-
-def _all_of_one(term: Bare) -> _Named | None:
-    """`x = 1, 2`, `x = 1 or x = 2`, `x < 1 or x > 2`."""
-    if not isinstance(term.items[0], Relation):
-        return None
-    named = [_named(i) if isinstance(i, Relation) else None for i in term.items]
-    first = named[0]
-    if first is None or not first.name:
-        return None
-    equations = [isinstance(i, Relation) and "=" in i.signs for i in term.items]
-    if all(n is not None and n.name == first.name for n in named):
-        values = tuple(n.value for n in named if n is not None)
-        return _Named(first.name, Bare(values) if any(equations) else _both_or_either(values))
-    if equations[0] and not any(isinstance(i, Relation) for i in term.items[1:]):
-        return _Named(first.name, Bare((first.value, *term.items[1:])))
-    return None
-
-
-def _both_or_either(values: tuple[Term, ...]) -> Term:
-    """The numbers for which all inequalities hold or, where there are none such, any: `x < 1, x > 2`."""
-    found = values[0]
-    for value in values[1:]:
-        found = SetOf("cap", found, value)
-    with mp.workdps(numeric.digits(*values)):
-        held = sets.real_set(found)
-    return Bare(values) if held == RealSet((), (), (False,)) else found
-
-
-def _assigned(term: Term) -> dict[str, Term] | None:
-    """Values by name, where members each have another name."""
-    if not isinstance(term, Bare | Seq):
-        return None
-    found: dict[str, Term] = {}
-    for item in term.items:
-        named = _named(item) if isinstance(item, Relation) and "=" in item.signs else None
-        if named is None or named.name in found or not named.name:
-            return None
-        found[named.name] = named.value
-    return found or None
-
-
-def _in_order(values: dict[str, Term]) -> tuple[Term, ...]:
-    return tuple(values[name] for name in sorted(values))
-
-
-def expanded(term: Term) -> Term:
-    """With both values of each `\\pm` in it, without `k \\in \\mathbb{Z}` at its end."""
-    match term:
-        case Bare((*kept, Relation((Sym(), Sym(name)), ("in",)))) if name.startswith("\\mathbb") and kept:
-            term = kept[0] if len(kept) == 1 else Bare(tuple(kept))
-    if not any(isinstance(p, Call) and p.name in ("pm", "mp") for p in parts(term)):
-        return term
-    match term:
-        case Bare(items):
-            return Bare(tuple(found for item in items for found in _either(item)))
-        case Seq("{", "}", items):
-            return replace(term, items=tuple(found for item in items for found in _either(item)))
-        case Relation((first, *others), signs):
-            values = [_either(other) for other in others]
-            if len(values) == 1 and len(values[0]) == 2 and signs == ("=",):
-                return Bare(tuple(Relation((first, value), signs) for value in values[0]))
-    found = _either(term)
-    return found[0] if len(found) == 1 else Bare(tuple(found))
-
-
-def _either(term: Term) -> list[Term]:
-    if not any(isinstance(p, Call) and p.name in ("pm", "mp") for p in parts(term)):
-        return [term]
-    return [_signed(term, 1), _signed(term, -1)]
-
-
-def _signed(term: Term, sign: int) -> Term:
-    def each(items: tuple[Term, ...]) -> tuple[Term, ...]:
-        return tuple(_signed(i, sign) for i in items)
-
-    match term:
-        case Call("pm" | "mp" as name, (left, right)):
-            second = _signed(right, sign)
-            if (sign > 0) != (name == "pm"):
-                second = negated(second)
-            return Call("+", (_signed(left, sign), second))
-        case Call(name, args):
-            return Call(name, each(args))
-        case Seq(left_sign, right_sign, items):
-            return Seq(left_sign, right_sign, each(items))
-        case Bare(items):
-            return Bare(each(items))
-        case Relation(terms, signs):
-            return Relation(each(terms), signs)
-        case Quantity(value, unit):
-            return Quantity(_signed(value, sign), unit)
-    return term
 
 
 def _split(term: Term) -> tuple[Term, units.Unit]:
