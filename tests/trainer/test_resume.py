@@ -89,6 +89,7 @@ def test_a_run_that_is_killed_goes_on_bitwise_as_the_one_that_was_not(whole: Pat
     assert running.accuracies(output) == running.accuracies(whole)
 
 
+@pytest.mark.long
 def test_a_run_that_is_drained_saves_its_last_finished_step_and_goes_on_bitwise(whole: Path, tmp_path: Path) -> None:
     output, rarely = tmp_path / "tiny", [*SETTINGS, "checkpoint.everySteps=1000"]
     with running.started(output, rarely) as process:
