@@ -72,8 +72,9 @@ def ray_job_ready(document: Mapping[str, Any]) -> bool:
 
 
 def job_ready(document: Mapping[str, Any]) -> bool:
-    conditions = document.get("status", {}).get("conditions", [])
-    return any(c["type"] == "ClusterReady" and c["status"] == "True" for c in conditions)
+    status = document.get("status", {})
+    ready = any(c["type"] == "ClusterReady" and c["status"] == "True" for c in status.get("conditions", []))
+    return bool(ready or status.get("phase") == "Succeeded")
 
 
 KINDS: Mapping[str, tuple[str, Callable[[str, str], dict[str, Any]], Callable[[Mapping[str, Any]], bool]]] = {
