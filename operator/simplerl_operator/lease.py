@@ -81,6 +81,11 @@ class Lease:
         return time.monotonic() < self._until
 
     @property
+    def alive(self) -> bool:
+        """Whether it is striven for."""
+        return self._task is not None and not self._task.done()
+
+    @property
     def state(self) -> str:
         """Who holds it, in a few words."""
         if self.held:

@@ -98,8 +98,8 @@ class Operation:
             if not await self._api.serves(kind):
                 raise NotReady(f"the API server does not know {kind.plural}.{kind.group}: install {who}")
         self.queue.start()
-        self._server = await server.start(self._settings.http_port, self._metrics, self._ill, self._state)
         self._lease.start(self._list_now.set)
+        self._server = await server.start(self._settings.http_port, self._metrics, self._ill, self._state)
         await self._lease.wait()
         self._reconcile.use_key(await operator_key.ensure(self._api, self._settings.operator_namespace))
         self._resync = asyncio.create_task(self._resync_forever(), name="resync")
@@ -153,6 +153,8 @@ class Operation:
     def _ill(self) -> str | None:
         if not self.queue.alive:
             return "a worker has ended"
+        if not self._lease.alive:
+            return "the loop that renews the Lease has ended"
         if self.queue.oldest > _WAITS_TOO_LONG:
             return f"a job has waited {self.queue.oldest:.0f} s for a worker"
         if self._missing_right is not None:
