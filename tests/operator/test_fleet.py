@@ -66,6 +66,9 @@ def test_twenty_jobs_live_with_few_writes_and_a_restart_in_between_costs_none(fl
     assert seconds < 60
 
     fleets.wait(fleet, jobs(namespace), succeeded, JOBS, "all jobs to succeed")
+    # the status is written first, and then the pods are released
+    clusters = f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
+    eventually("the RayClusters to go", lambda: not fleet.plane.request("GET", clusters)["items"], 60)
     found = fleets.writes(fleet, namespace, since)
     figures = STEPS * JOBS
     print("writes of all jobs:", found)
