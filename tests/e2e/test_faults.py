@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hack.cluster import addresses, cluster, control_plane, node
+from hack.cluster import addresses, cluster, commands, control_plane, node
 from hack.cluster.errors import ClusterError
 from hack.demo import volumes
 from tests.e2e import drill as drills
@@ -92,7 +92,8 @@ def suspended(drill: Drill) -> None:
 
 
 def api_server_restarted(drill: Drill) -> None:
-    node.stop("kube-apiserver")
+    # told to end it would serve its watches for a minute more
+    commands.run(node.inside(["kill", "-9", node.pid_inside("kube-apiserver")]), "ending the API server")
     time.sleep(20)
     control_plane.start_api_server()
     control_plane.wait_for_api_server()
