@@ -65,7 +65,7 @@ def _answer(text: str) -> Reading:
     if not text.strip():
         return Reading(why="it is empty")
     plain = _BOLD.sub(r"\1", text)
-    found = _phrase(plain) or _whole(plain) or _last_expression(plain)
+    found = _phrase(plain) or _whole(plain) or _last_expression(plain) or _option(plain)
     return Reading(found, why="" if found else "no answer can be read from it")
 
 
@@ -148,6 +148,15 @@ def _whole(text: str) -> str:
         return found
     match = _MATHEMATICS.fullmatch(found.rstrip("."))
     return _inside(match) if match is not None else ""
+
+
+_OPTION = re.compile(r"^[ \t]*(?:\(([A-J])\)|([A-J])[).:])(?=\s|$)", re.MULTILINE)
+
+
+def _option(text: str) -> str:
+    """The letter of the one line that begins with an option's; several such lines list the options again."""
+    found = list(_OPTION.finditer(text))
+    return next(letter for letter in found[0].groups() if letter) if len(found) == 1 else ""
 
 
 def _inside(segment: re.Match[str]) -> str:
