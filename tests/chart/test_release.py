@@ -183,7 +183,8 @@ def test_a_release_is_upgraded_and_removed_under_a_running_job(site: Site, first
     # and without any, jobs and namespaces can still be deleted
     site.plane.request("DELETE", fresh.path)
     path = f"/apis/ray.io/v1/namespaces/team-a/rayclusters/{fresh.cluster_name}"
-    eventually("the RayCluster of the deleted job to go", lambda: site.plane.find(path) is None)
+    # the garbage collector looks for new kinds every 30 s, and deletes nothing until it has read them
+    eventually("the RayCluster of the deleted job to go", lambda: site.plane.find(path) is None, 90)
     site.plane.request("DELETE", "/api/v1/namespaces/team-a")
     for pod in site.plane.find("/api/v1/namespaces/team-a/pods")["items"]:  # the kubelet's part
         path = f"/api/v1/namespaces/team-a/pods/{pod['metadata']['name']}"

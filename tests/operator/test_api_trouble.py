@@ -62,7 +62,8 @@ def test_while_the_api_server_is_down_little_is_asked_and_nothing_is_lost(
     time.sleep(seconds)
     asked = len(proxy.since(began))
     assert troubled.get("/healthz")[0] == 200, "a restart would not help"
-    assert 1 <= asked <= 4 * seconds, f"{asked} requests in {seconds} s"
+    # three watches, a Lease and the jobs begin at once, then wait longer; a lost connection makes each request two
+    assert 1 <= asked <= 40 + 3 * seconds, f"{asked} requests in {seconds} s"
     cluster.delete_pod(f"{cluster.name}-head")
     proxy.down = False
     ended = eventually("the loss", lambda: life.status.get("attempts"), 60)

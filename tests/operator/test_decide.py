@@ -340,13 +340,10 @@ ROWS = [
         "KubeRay 1.6 or newer and Ray 2.52 or newer are needed",
     ),
     Row(
-        "a locked head gets the driver",
+        "a locked head gets the driver, and the status waits for what comes of it",
         seen(started(), head=locked()),
         "Submit",
-        "Starting",
-        "Submitting",
-        "the driver is being submitted",
-        0.0,
+        wake=0.0,
     ),
     Row(
         "a refused submission is said and tried again",

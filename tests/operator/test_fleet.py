@@ -18,7 +18,7 @@ from kubectl_simplerl.cli import app
 
 JOBS = 20
 STEPS, STEP_SECONDS = 4, 10.0
-STATUS_WRITES = 6
+STATUS_WRITES = 5
 """Writes of a job's status beside those of training figures."""
 WRITES = 13
 """All writes of a job's life beside those of training figures; one of them is the warning that it has no claim."""

@@ -15,7 +15,7 @@ from simplerl_operator.clock import duration, rfc3339, seconds
 from simplerl_operator.decide import figures, happenings
 from simplerl_operator.decide.rules import decide
 from simplerl_operator.decide.status import compose, log_tail, worth_writing
-from simplerl_operator.observe.observation import Inputs, Observation
+from simplerl_operator.observe.observation import Head, Inputs, Observation
 
 
 def status_of(observation: Observation, now: float = NOW) -> Status:
@@ -73,10 +73,11 @@ def test_once_the_start_is_written_the_plan_is_not_made_again() -> None:
 
 
 def test_the_set_of_pods_is_kept_once_all_were_ready() -> None:
-    status = status_of(seen(started(), head=locked()))
+    status = status_of(seen(started(), head=Head(silence="refused")))
     assert status.cluster is not None
     assert status.cluster.pod_set is not None
     assert status.cluster.submission_id is None
+    assert status_of(seen(started(), head=locked("PENDING"))).cluster.pod_set == status.cluster.pod_set  # type: ignore[union-attr]
     assert status_of(seen(started(), head=locked("PENDING"))).cluster.submission_id == "tiny-0a1b2-1"  # type: ignore[union-attr]
 
 

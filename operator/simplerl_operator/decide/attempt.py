@@ -116,18 +116,10 @@ def wait_for_head(seen: Observation, now: float) -> Decision | None:
 
 
 def submit(seen: Observation, now: float) -> Decision | None:
-    """The driver is submitted under the attempt's name, unless Ray knows it already."""
+    """The driver is submitted under the attempt's name, unless Ray knows it already; what comes of it is said next."""
     if seen.job.submitted or (seen.head is not None and seen.head.ray_job is not None):
         return None
-    reason, message = _still(seen, Reason.SUBMISSION_REFUSED) or (Reason.SUBMITTING, "the driver is being submitted")
-    return Decision(
-        action=Action.SUBMIT,
-        phase=Phase.STARTING,
-        reason=reason,
-        message=message,
-        cluster_ready=True,
-        wake=0.0,
-    )
+    return Decision(action=Action.SUBMIT, wake=0.0)
 
 
 def follow(seen: Observation, now: float) -> Decision | None:

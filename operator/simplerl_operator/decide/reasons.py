@@ -51,8 +51,6 @@ class Reason(StrEnum):
     PROVING_LOCK = "ProvingTokenAuth"
     """All pods are ready; the head is asked whether it demands the job's token."""
 
-    SUBMITTING = "Submitting"
-    """The driver is being submitted to Ray."""
     SUBMISSION_REFUSED = "SubmissionRefused"
     """Ray does not take the submission; it is tried again until the startup deadline."""
     DRIVER_STARTING = "DriverStarting"
