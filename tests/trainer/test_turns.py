@@ -23,6 +23,7 @@ def recorded(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Any:
     session = SimpleNamespace(
         rolling_out=rolling_out,
         weights_version=0,
+        drain=asyncio.Event(),
         ranks=SimpleNamespace(
             residence=SimpleNamespace(sleeps=sleeps), offload=call("ranks leave"), reload=call("ranks return")
         ),

@@ -124,7 +124,7 @@ async def test_without_a_token_the_server_is_open(site: Site) -> None:
 async def test_the_number_of_engines_is_asked_for_and_shown(site: Site) -> None:
     assert (await site.progress()).engines is None, "none has started"
     site.reporter.engines(4, 4)
-    assert await site.put('{"engines": 2}') == (202, '{"engines": 2}')
+    assert await site.put('{"engines": 2}') == (202, '{"engines": 2, "drain": false}')
     shown = (await site.progress()).engines
     assert shown == EngineProgress(current=4, desired=2), "engines go at the next sync"
 
@@ -135,7 +135,7 @@ WRONG = {
     "half an engine": ('{"engines": 1.5}', 400, "engines is 1.5: it should be a valid integer"),
     "a text": ('{"engines": "2"}', 400, "engines is '2': it should be a valid integer"),
     "a misspelt name": ('{"engine": 2}', 400, 'unknown field "engine": did you mean engines?'),
-    "nothing": ("{}", 400, 'the document: it asks for nothing: give engines, for example {"engines": 2}'),
+    "nothing": ("{}", 400, 'the document: it asks for nothing: give engines or drain, for example {"engines": 2}'),
     "a list": ("[2]", 400, "the document is [2]: it should be an object"),
     "no JSON": ("engines: 2", 400, 'the body is not JSON: give an object such as {"engines": 2}'),
     "no UTF-8": (b"\xff\xfe", 400, 'the body is not JSON: give an object such as {"engines": 2}'),
