@@ -90,6 +90,15 @@ def test_pinned_sets_name_no_host(path: Path) -> None:
         assert len(pins) <= sum("--hash=sha256:" in line for line in lines)
 
 
+@pytest.mark.parametrize("name", ["operator", "trainer"])
+def test_what_a_dockerfile_copies_is_let_through(name: str) -> None:
+    text = (ROOT / f"images/{name}/Dockerfile").read_text()
+    copied = [path for line in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE) for path in line.split()[:-1]]
+    let_through = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    assert copied
+    assert [path for path in copied if not any(Path(path).match(pattern) for pattern in let_through)] == []
+
+
 @pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="buildah's own storage needs root")
 @pytest.mark.parametrize(("position", "user"), [(0, "65532"), (1, "1000")], ids=["operator", "trainer"])
@@ -98,10 +107,10 @@ def test_the_whole_dockerfile_builds(position: int, user: str) -> None:
     builder.prepare()
     recipe = build.recipes()[position]
     name = f"localhost/simplerl-{recipe.name}:whole"
+    builder.build(
+        recipe.dockerfile, name, target="project", arguments=build.build_arguments(recipe), folders=recipe.folders
+    )
     try:
-        builder.build(
-            recipe.dockerfile, name, target="project", arguments=build.build_arguments(recipe), folders=recipe.folders
-        )
         said = builder.run_in(
             name, "id -u; python -c 'import simplerl_api; print(simplerl_api.__file__)'; which simplerl"
         )
