@@ -101,6 +101,22 @@ def test_a_peer_that_dies_ends_the_wait_with_the_reason_of_its_kind(peers: Any, 
     assert failure.value.reason is lost
 
 
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        (FailureReason.LOST_RANK, FailureReason.TRAINING_OUT_OF_MEMORY),
+        (FailureReason.LOST_ENGINES, FailureReason.LOST_ENGINES),
+    ],
+)
+def test_a_peer_that_ray_ends_for_its_memory_is_said_so_in_one_line(lost: FailureReason, reason: FailureReason) -> None:
+    error = ray.exceptions.OutOfMemoryError("1 worker(s) were killed due to the node running low on memory.\nPID 141")
+    failure = answers.named("rank 1", "updating", error, lost)
+    assert isinstance(failure, TrainerFailure)
+    assert (failure.reason, failure.message) == (
+        reason, "rank 1 was ended while updating, since its pod ran out of memory",
+    )  # fmt: skip
+
+
 def test_nothing_asked_is_nothing_answered() -> None:
     assert asyncio.run(answers.within(0.0, "waiting", {}, FailureReason.LOST_RANK)) == []
 

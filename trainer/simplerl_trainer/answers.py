@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, OutOfMemoryError, RayError, RayTaskError
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 
@@ -77,6 +77,9 @@ def named(peer: str, doing: str, error: BaseException, lost: FailureReason) -> B
         if isinstance(cause, MemoryError):
             return TrainerFailure(FailureReason.TRAINING_OUT_OF_MEMORY, f"{peer} ran out of memory while {doing}")
         return RuntimeError(f"{peer} failed while {doing}: {error}")
+    if isinstance(error, OutOfMemoryError):  # Ray's monitor was quicker than the kernel
+        reason = FailureReason.TRAINING_OUT_OF_MEMORY if lost is FailureReason.LOST_RANK else lost
+        return TrainerFailure(reason, f"{peer} was ended while {doing}, since its pod ran out of memory")
     if isinstance(error, ActorDiedError | ActorUnavailableError):
         return TrainerFailure(lost, f"{peer} ended while {doing}: {first_line(error)}")
     return error
