@@ -9,7 +9,7 @@ from simplerl_api.struct import Path, Prose, Struct, Text, Union
 
 
 class ReasoningGym(Struct):
-    """A generated data set of the reasoning-gym library (https://github.com/open-thought/reasoning-gym)."""
+    """A generated data set of the reasoning-gym library."""
 
     dataset: Text
     """Name of the generator, for example `basic_arithmetic`."""
