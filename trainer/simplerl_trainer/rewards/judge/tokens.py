@@ -10,44 +10,23 @@ from simplerl_trainer.rewards.judge.terms import Unreadable
 LONGEST = 4000
 """Tokens of an answer that are read; no answer to a question is as long."""
 
-FUNCTIONS = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "log",
-        "ln",
-        "exp",
-        "sqrt",
-        "cbrt",
-        "lg",
-        "abs",
-        "floor",
-        "ceil",
-        "max",
-        "min",
-        "gcd",
-        "lcm",
-        "arccot",
-        "arcsec",
-        "arccsc",
-        "arsinh",
-        "operatorname",
-        "det",
-    ]
-)
+UNARY = frozenset(
+    ["sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh",
+     "log", "ln", "exp", "asin", "acos", "atan", "lg", "cbrt", "abs", "floor", "ceil", "det"]
+)  # fmt: skip
+"""Functions of one argument that are read."""
+FUNCTIONS = UNARY | {
+    "sqrt",
+    "max",
+    "min",
+    "gcd",
+    "lcm",
+    "arcsec",
+    "arccsc",
+    "arsinh",
+    "operatorname",
+}
+"""All names that begin a function, also of those that are not read."""
 _WORDS = {"pi": "\\pi", "infinity": "\\infty", "inf": "\\infty", "oo": "\\infty", "theta": "\\theta",
           "alpha": "\\alpha",
           "beta": "\\beta", "gamma": "\\gamma", "lambda": "\\lambda", "times": "\\times", "sqrt": "\\sqrt",

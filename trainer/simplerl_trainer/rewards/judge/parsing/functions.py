@@ -5,43 +5,14 @@ from fractions import Fraction
 from simplerl_trainer.rewards.judge.parsing import atoms, members, powers, products
 from simplerl_trainer.rewards.judge.parsing.cursor import Cursor
 from simplerl_trainer.rewards.judge.terms import Call, Num, Sym, Term, Unreadable, negated
-from simplerl_trainer.rewards.judge.tokens import FUNCTIONS
+from simplerl_trainer.rewards.judge.tokens import FUNCTIONS, UNARY
 
 _ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "lg": "log10"}
-_UNARY = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "arccot",
-        "sinh",
-        "cosh",
-        "tanh",
-        "log",
-        "ln",
-        "exp",
-        "asin",
-        "acos",
-        "atan",
-        "lg",
-        "cbrt",
-        "abs",
-        "floor",
-        "ceil",
-        "det",
-    ]
-)
 
 
 def read(cursor: Cursor, name: str) -> Term:
     """The function whose name was read last, applied: its base, its power and its argument follow."""
-    if name not in _UNARY:
+    if name not in UNARY:
         if name in ("max", "min", "gcd", "lcm") and cursor.take("(", "\\{"):
             items = members.read(cursor, ")", "\\}")
             cursor.at += 1
