@@ -65,13 +65,9 @@ class Scripted(Session):
             finally:
                 self.abandoned_draws.append(step)
         _, after = start.take(8)
-        return Batch(step, scored, scored, after, self.weights_version)
+        return Batch(step, scored, scored, after, self.turns.version)
 
     draw_surely = draw
-
-    async def turn_to_rollout(self, version: int) -> None:
-        if not self.drain.is_set():
-            self.weights_version = version
 
     async def checkpoint(self, step: int) -> None:
         self.saved = step
@@ -80,7 +76,7 @@ class Scripted(Session):
     async def nothing(self, *_: object, **__: object) -> None:
         pass
 
-    turn_to_training = evaluate = export = _write_samples = nothing  # type: ignore[assignment]
+    evaluate = export = _write_samples = nothing  # type: ignore[assignment]
 
 
 async def drained(
@@ -95,7 +91,12 @@ async def drained(
     log = Log(folder / "run/driver.log", console=True)
     reporter, control = Reporter(run.submission_id, STEPS, log), Control(run.plan)
     fence: Any = SimpleNamespace(check=lambda: None)
-    fleet: Any = SimpleNamespace(pool=SimpleNamespace(engines={0: None}, lost=0))
+    fleet: Any = SimpleNamespace(
+        pool=SimpleNamespace(engines={0: None}, lost=0),
+        engines=SimpleNamespace(desired=1),
+        ranks=SimpleNamespace(residence=SimpleNamespace(sleeps=False)),
+        sync=lambda version: asyncio.sleep(0),
+    )
     unused: Any = None
     made = Scripted(run, unused, fleet, unused, Cursor(1, 64), reporter, log, fence, (), control.drain)
     made.place, made.saved_steps, made.abandoned_draws = place, [], []

@@ -1,6 +1,7 @@
 """Gradients and metrics that are not finite: counted, named, never in a file's JSON, and the end of a run that makes
 nothing else. The ranks' side (no weight changes in a skipped step) is in policy/test_ranks.py."""
 
+import asyncio
 import json
 import math
 from collections.abc import Sequence
@@ -67,7 +68,7 @@ class Scripted(Session):
     async def nothing(self, *_: object, **__: object) -> None:
         pass
 
-    turn_to_training = turn_to_rollout = evaluate = checkpoint = export = _write_samples = nothing  # type: ignore[assignment]
+    evaluate = checkpoint = export = _write_samples = nothing  # type: ignore[assignment]
 
 
 def session(folder: Path, skips: Sequence[bool], steps: int) -> Scripted:
@@ -78,7 +79,12 @@ def session(folder: Path, skips: Sequence[bool], steps: int) -> Scripted:
     run = local.prepare(overrides.apply(yaml12.load_file(TINY), settings), folder / "run", own_ray=True)
     log = Log(folder / "run/driver.log", console=True)
     fence = SimpleNamespace(check=lambda: None)
-    fleet = SimpleNamespace(pool=SimpleNamespace(engines={0: None}, lost=0))
+    fleet = SimpleNamespace(
+        pool=SimpleNamespace(engines={0: None}, lost=0),
+        engines=SimpleNamespace(desired=1),
+        ranks=SimpleNamespace(residence=SimpleNamespace(sleeps=False)),
+        sync=lambda version: asyncio.sleep(0),
+    )
     made = Scripted(run, None, fleet, None, Cursor(1, 16), Reporter(run.submission_id, steps, log), log, fence)  # type: ignore[arg-type]
     made.script(skips)
     return made

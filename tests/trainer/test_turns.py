@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from simplerl_trainer import launch
-from simplerl_trainer.session import Session
+from simplerl_trainer.turns import Turns
 
 
-def recorded(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Any:
-    """A session whose ranks and engines only say what they are asked to do."""
+def recorded(calls: list[str], *, sleeps: bool) -> Any:
+    """A fleet whose ranks and engines only say what they are asked to do."""
 
     def call(name: str) -> Callable[..., Awaitable[None]]:
         async def said(*arguments: Any) -> None:
@@ -20,22 +20,21 @@ def recorded(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Any:
 
         return said
 
-    session = SimpleNamespace(
-        rolling_out=rolling_out,
-        weights_version=0,
-        drain=asyncio.Event(),
+    return SimpleNamespace(
         ranks=SimpleNamespace(
             residence=SimpleNamespace(sleeps=sleeps), offload=call("ranks leave"), reload=call("ranks return")
         ),
-        fleet=SimpleNamespace(
-            sync=call("sync"),
-            pool=SimpleNamespace(sleep=call("engines sleep"), wake=call("engines wake"), engines={0: None}),
-            engines=SimpleNamespace(desired=1),
-        ),
-        reporter=SimpleNamespace(engines=lambda living, desired: None),
+        sync=call("sync"),
+        pool=SimpleNamespace(sleep=call("engines sleep"), wake=call("engines wake"), engines={0: None}),
+        engines=SimpleNamespace(desired=1),
     )
-    session.turn_to_training = lambda: Session.turn_to_training(session)
-    return session
+
+
+def turns(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Turns:
+    reporter: Any = SimpleNamespace(engines=lambda living, desired: None)
+    made = Turns(recorded(calls, sleeps=sleeps), reporter, asyncio.Event())
+    made.rolling_out = rolling_out
+    return made
 
 
 @pytest.mark.parametrize(
@@ -58,17 +57,17 @@ def recorded(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Any:
 )
 def test_turning_to_rollout(sleeps: bool, rolling_out: bool, said: list[str]) -> None:
     calls: list[str] = []
-    session = recorded(calls, sleeps=sleeps, rolling_out=rolling_out)
-    asyncio.run(Session.turn_to_rollout(session, 7))
+    made = turns(calls, sleeps=sleeps, rolling_out=rolling_out)
+    asyncio.run(made.to_rollout(7))
     assert calls == said
-    assert (session.weights_version, session.rolling_out) == (7, True)
+    assert (made.version, made.rolling_out) == (7, True)
 
 
 def test_turning_to_training_twice_asks_once() -> None:
     calls: list[str] = []
-    session = recorded(calls, sleeps=True, rolling_out=True)
+    made = turns(calls, sleeps=True, rolling_out=True)
     for _ in range(2):
-        asyncio.run(Session.turn_to_training(session))
+        asyncio.run(made.to_training())
     assert calls == ["engines sleep", "ranks return"]
 
 
@@ -92,8 +91,8 @@ def test_turning_to_training_twice_asks_once() -> None:
 )
 def test_loading_the_models(share_gpus: bool, sleeps: bool, said: list[str]) -> None:
     calls: list[str] = []
-    session = recorded(calls, sleeps=sleeps, rolling_out=False)
-    ranks = session.ranks
+    fleet = recorded(calls, sleeps=sleeps)
+    ranks = fleet.ranks
 
     async def load_ranks(setups: list[Any]) -> dict[str, str]:
         calls.append("ranks load")
@@ -104,6 +103,6 @@ def test_loading_the_models(share_gpus: bool, sleeps: bool, said: list[str]) -> 
         return [{"vllm": "2"}]
 
     ranks.start = load_ranks
-    versions = asyncio.run(launch.load_models(ranks, [], session.fleet.pool, load_engines, share_gpus=share_gpus))
+    versions = asyncio.run(launch.load_models(ranks, [], fleet.pool, load_engines, share_gpus=share_gpus))
     assert versions == {"deepspeed": "1", "vllm": "2"}
     assert calls == said

@@ -65,7 +65,7 @@ async def open_session(
             await session.resume()
             await session.trackers.open()
             # also proves the roads before the first rollout
-            await session.turn_to_rollout(version=session.steps_done)
+            await session.turns.to_rollout(version=session.steps_done)
             reporter.training(session.steps_done)
             log.info("training begins", step=session.steps_done, prompts=len(made.prompts))
             failed = True

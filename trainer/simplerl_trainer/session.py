@@ -1,13 +1,12 @@
 """A session: everything that the loop uses, opened at the start of an attempt and closed at its end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.progress import EvaluationProgress
 from simplerl_api.run import Run
 from simplerl_api.spec.rollout import Overlap
@@ -16,7 +15,7 @@ from simplerl_trainer import metrics
 from simplerl_trainer.ahead import Ahead
 from simplerl_trainer.algorithms.adaptive_kl import adapted
 from simplerl_trainer.batch import Batch, Drawer
-from simplerl_trainer.checkpoints import best, other_run, store, swap
+from simplerl_trainer.checkpoints import best, kept_models, other_run, store, writer
 from simplerl_trainer.checkpoints.fence import Fence
 from simplerl_trainer.checkpoints.room import writing
 from simplerl_trainer.clock import Clock
@@ -34,10 +33,7 @@ from simplerl_trainer.rewards import texts as reward_texts
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.rewards.texts import JudgeReader
-
-T = TypeVar("T")
-CHECKPOINTS = "checkpoints"
-MODEL = "model"
+from simplerl_trainer.turns import Turns
 
 
 @dataclass
@@ -66,14 +62,14 @@ class Session:
     """Whether an evaluation was abandoned since the run drains."""
     kl_coefficient: float = field(init=False)
     """Weight of the KL term in the next step."""
-    weights_version: int = 0
-    rolling_out: bool = False
-    """Whether the engines have their GPUs, where ranks and engines take turns."""
+    turns: Turns = field(init=False)
+    """Whether ranks or engines have the GPUs, and which weights the engines have."""
     trackers: Trackers = field(init=False)
     """Made by `resume`, since a resumed run goes on in the trackers' own runs."""
 
     def __post_init__(self) -> None:
         self.kl_coefficient = self.run.spec.algorithm.kl.coefficient
+        self.turns = Turns(self.fleet, self.reporter, self.drain)
 
     @property
     def ranks(self) -> Any:
@@ -106,34 +102,11 @@ class Session:
     async def draw(self, step: int, start: Cursor) -> Batch:
         """Draws and scores the batch of a step from the weights that the engines have."""
         drawer = Drawer(self.run.spec, self.fleet.pool, self.inputs.prompts, self.scorer.score, self.reporter.moved)
-        return await drawer.draw(step, start, self.weights_version)
+        return await drawer.draw(step, start, self.turns.version)
 
     async def draw_surely(self, step: int, start: Cursor) -> Batch:
         """The same; waits for an engine to come back where all are lost, while the ranks do nothing else."""
-        return await self._with_engines(lambda: self.draw(step, start))
-
-    async def turn_to_training(self) -> None:
-        """The engines leave their GPUs to the ranks, where not all of them fit."""
-        if self.rolling_out and self.ranks.residence.sleeps:
-            await self.fleet.pool.sleep()
-            await self.ranks.reload()
-        self.rolling_out = False
-
-    async def turn_to_rollout(self, version: int) -> None:
-        """The engines take over the ranks' weights as `version`, and their GPUs where they had left them."""
-        if self.drain.is_set():
-            return  # nothing more is drawn
-        await self.turn_to_training()
-        sleeps = self.ranks.residence.sleeps
-        if sleeps:
-            await self.fleet.pool.wake(["weights"])
-        await self.fleet.sync(version)
-        self.weights_version = version
-        self.reporter.engines(len(self.fleet.pool.engines), self.fleet.engines.desired)
-        if sleeps:
-            await self.ranks.offload()
-            await self.fleet.pool.wake(["kv_cache"])
-        self.rolling_out = True
+        return await self.turns.with_engines(lambda: self.draw(step, start))
 
     def adapt_kl(self, annotation: Annotation) -> None:
         """Moves the KL term's weight for the next step, where algorithm.kl.adaptive says so."""
@@ -165,13 +138,7 @@ class Session:
         spec = self.run.spec.evaluation
         if spec is None:
             return
-        settings = evaluation.Settings(
-            job_seed=self.run.spec.training.seed,
-            temperature=spec.temperature,
-            top_p=spec.top_p,
-            max_new_tokens=spec.max_new_tokens or self.run.spec.rollout.sampling.max_new_tokens,
-            samples=spec.samples,
-        )
+        settings = evaluation.settings(self.run.spec, spec)
         accuracies: dict[str, float] = {}
         for name, prompts in self.inputs.evaluations.items():
             self.reporter.activity("evaluate")
@@ -180,7 +147,7 @@ class Session:
                 self.inputs.unasked[name],
             )  # fmt: skip
             try:
-                result = await draining.unless(self.drain, partial(self._with_engines, judged))
+                result = await draining.unless(self.drain, partial(self.turns.with_engines, judged))
             except draining.Drained:
                 self.abandoned = True  # the next attempt makes it anew
                 return
@@ -239,18 +206,10 @@ class Session:
     async def checkpoint(self, step: int) -> None:
         """Saves the state after a step; older checkpoints go once it is complete."""
         self.reporter.activity("checkpoint")
-        root = self.output / CHECKPOINTS
-        await asyncio.to_thread(self.fence.check)
-        folder = await asyncio.to_thread(store.begin, root, step, self.run.attempt)
-        try:
-            files = await self.ranks.save(str(folder))
-            await asyncio.to_thread(self.fence.check)
-            saved = await asyncio.to_thread(store.finish, folder, step, files, self.state())
-        except TrainerFailure:
-            await asyncio.to_thread(store.abandon, folder)
-            raise
-        with writing(f"old checkpoints below {root} cannot be removed", root):
-            await asyncio.to_thread(store.prune, root, self.run.spec.checkpoint.keep, step)
+        saved = await writer.write(
+            self.ranks, self.output / store.CHECKPOINTS, step, self.fence, self.state(),
+            attempt=self.run.attempt, keep=self.run.spec.checkpoint.keep,
+        )  # fmt: skip
         self.saved = step
         self.reporter.checkpoint(step, str(saved.folder))
         self.log.info("checkpoint complete", step=step, folder=str(saved.folder))
@@ -282,9 +241,7 @@ class Session:
             raise draining.Drained
         if self.run.plan.durable and self.run.spec.training.steps:
             self.reporter.activity("export")
-            folder = self.output / MODEL
-            await asyncio.to_thread(self.fence.check)
-            await self.ranks.export(str(folder), {})
+            folder = await kept_models.keep_trained(self.ranks, self.output, self.fence)
             self.reporter.model(str(folder))
 
     async def keep_best(self, step: int, accuracies: Mapping[str, float]) -> None:
@@ -292,19 +249,15 @@ class Session:
         if not (self.run.plan.durable and accuracies and self.run.spec.training.steps):
             return
         dataset = self.run.spec.checkpoint.best or next(iter(accuracies))
-        folder, new = self.output / best.FOLDER, best.Best(step, dataset, accuracies[dataset])
-        with writing(f"the best model {folder} cannot be compared", self.output):
-            swap.repair(folder)
-            old = best.read(folder)
-        if best.beats(new, old):
+        new = best.Best(step, dataset, accuracies[dataset])
+        if kept_models.is_best(self.output, new):
             self.reporter.activity("export")
-            await asyncio.to_thread(self.fence.check)
-            await self.ranks.export(str(folder), {best.FILE: new.to_json()})
+            folder = await kept_models.keep_best(self.ranks, self.output, self.fence, new)
             self.log.info("best model so far", step=step, dataset=dataset, accuracy=new.accuracy, folder=str(folder))
 
     async def resume(self) -> None:
         """Takes up the newest complete checkpoint, where there is one."""
-        newest, skipped = await asyncio.to_thread(store.newest, self.output / CHECKPOINTS)
+        newest, skipped = await asyncio.to_thread(store.newest, self.output / store.CHECKPOINTS)
         for unsound in skipped:
             self.log.warning("checkpoint skipped", checkpoint=unsound.name, why=unsound.why)
         if skipped and newest is None:
@@ -326,16 +279,6 @@ class Session:
         for row in files.read_steps(self.output):
             self.reporter.steps.append(StepPoint(row["step"], row.get("reward"), row["seconds"]))
         self.trackers = make_trackers(self.run, self.steps_done, tracker_ids, self.log)
-
-    async def _with_engines(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` draws; where it loses all engines it is done anew once one has come back with these weights."""
-        while True:
-            try:
-                return await work()
-            except TrainerFailure as failure:
-                if failure.reason is not FailureReason.LOST_ENGINES or not self.fleet.engines.hopeful:
-                    raise
-            await self.turn_to_rollout(self.weights_version)
 
     async def _write_samples(
         self, name: str, scored: Sequence[Scored], advantages: Mapping[int, float] | None = None

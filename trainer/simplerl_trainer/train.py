@@ -39,7 +39,7 @@ async def train(session: Session) -> None:
                     seed=training.seed + step,
                     micro_batches=session.run.plan.gradient_accumulation_steps,
                 )
-                await session.turn_to_training()
+                await session.turns.to_training()
                 with clock.part("annotate"):
                     session.reporter.activity("annotate")
                     annotation = await session.ranks.annotate(plan, work, step, session.kl_coefficient)
@@ -55,7 +55,7 @@ async def train(session: Session) -> None:
                 await batches.settle(session.drain)
             with clock.part("sync"):
                 session.reporter.activity("sync")
-                await session.turn_to_rollout(version=step)
+                await session.turns.to_rollout(version=step)
             with clock.part("evaluate"):
                 if session.evaluation_due(step):
                     await session.evaluate(step)

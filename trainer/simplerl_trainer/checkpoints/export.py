@@ -9,8 +9,6 @@ from simplerl_trainer.checkpoints.manifest import Incomplete
 from simplerl_trainer.policy import weights
 from simplerl_trainer.policy.saved import MODEL, STATE
 
-CHECKPOINTS = "checkpoints"
-
 
 class NoCheckpoint(ValueError):
     """A folder that cannot be exported; the message names it and what is missing."""
@@ -33,9 +31,11 @@ def export(run: Path, output: Path, step: int | None = None) -> store.Checkpoint
 
 def find(run: Path, step: int | None) -> store.Checkpoint:
     """The newest usable checkpoint of a run's folder, or the one after `step`. Raises NoCheckpoint."""
-    root = run / CHECKPOINTS
+    root = run / store.CHECKPOINTS
     if not root.is_dir():
-        raise NoCheckpoint(f"{run} has no folder {CHECKPOINTS}: give a run's folder, as --output of simplerl train")
+        raise NoCheckpoint(
+            f"{run} has no folder {store.CHECKPOINTS}: give a run's folder, as --output of simplerl train"
+        )
     if step is not None:
         try:
             return store.at(root, step)

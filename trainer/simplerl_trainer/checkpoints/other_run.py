@@ -6,13 +6,11 @@ from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer.checkpoints import store
 from simplerl_trainer.checkpoints.store import Checkpoint
 
-CHECKPOINTS = "checkpoints"
-
 
 def checkpoint(folder: str) -> Checkpoint:
     """The newest complete checkpoint of the run in a folder. Raises TrainerFailure(InvalidInput) where there is none,
     with what there is."""
-    root = Path(folder) / CHECKPOINTS
+    root = Path(folder) / store.CHECKPOINTS
     newest, skipped = store.newest(root)
     if newest is not None:
         return newest

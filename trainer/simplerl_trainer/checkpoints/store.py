@@ -18,6 +18,8 @@ from simplerl_trainer.checkpoints import manifest
 from simplerl_trainer.checkpoints.manifest import File, Incomplete
 from simplerl_trainer.checkpoints.room import writing
 
+CHECKPOINTS = "checkpoints"
+"""Their folder's name in a run's."""
 STATE = "driver.json"
 """The driver's own part of a checkpoint: step, place in the data, controllers, evaluations and so on."""
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
+from simplerl_api.spec.evaluation import Evaluation
+from simplerl_api.spec.job import Spec
 from simplerl_trainer.evaluation import metrics
 from simplerl_trainer.evaluation.metrics import Answer, Figures
 from simplerl_trainer.evaluation.records import UNASKED, level, subject
@@ -25,6 +27,17 @@ class Settings:
     samples: int
     """Responses to each question."""
     top_p: float = 1.0
+
+
+def settings(spec: Spec, of: Evaluation) -> Settings:
+    """What a job's spec says of its evaluations, which are `of` it."""
+    return Settings(
+        job_seed=spec.training.seed,
+        temperature=of.temperature,
+        top_p=of.top_p,
+        max_new_tokens=of.max_new_tokens or spec.rollout.sampling.max_new_tokens,
+        samples=of.samples,
+    )
 
 
 @dataclass(frozen=True, slots=True)

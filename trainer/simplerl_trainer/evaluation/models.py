@@ -29,7 +29,7 @@ class Model:
         """Of its weights, or of its checkpoint's manifest."""
         found = hashlib.sha256()
         if self.step is not None:
-            file = store.folder_of(self.folder / export.CHECKPOINTS, self.step) / manifest.NAME
+            file = store.folder_of(self.folder / store.CHECKPOINTS, self.step) / manifest.NAME
             found.update(file.read_bytes())
         else:
             for file in sorted(f for f in self.folder.iterdir() if f.suffix in (".json", ".safetensors", ".jinja")):
@@ -77,15 +77,15 @@ def _at(path: Path) -> list[Model]:
     if (whole / manifest.NAME).exists():
         run, step = whole.parents[1], manifest.read(whole).step
         return [Model(f"{run.name}-{whole.name}", run, step)]
-    if (whole / export.CHECKPOINTS).is_dir():
-        if not (checkpoints := store.complete(whole / export.CHECKPOINTS)):
+    if (whole / store.CHECKPOINTS).is_dir():
+        if not (checkpoints := store.complete(whole / store.CHECKPOINTS)):
             raise _invalid(f"--model-path is {path}, a run's folder without a complete checkpoint: train it first")
         return [Model(f"{whole.name}-{c.folder.name}", whole, c.step) for c in checkpoints]
     if (whole / "config.json").exists():
         return [Model(whole.name, whole)]
     raise _invalid(
         f"--model-path is {path}, which has neither a config.json, nor a {manifest.NAME}, nor a folder "
-        f"{export.CHECKPOINTS}: give a Hugging Face folder, a checkpoint or a run's folder"
+        f"{store.CHECKPOINTS}: give a Hugging Face folder, a checkpoint or a run's folder"
     )
 
 
