@@ -7,6 +7,7 @@ import pytest
 from tests.operator.observations import (
     CLUSTER,
     NOW,
+    OOM_POD,
     all_pods,
     cluster_status,
     job,
@@ -470,6 +471,20 @@ ROWS = [
         phase="Failed",
         reason="LostRank",
         message="rank 1 is gone",
+    ),
+    Row(
+        "a driver that lost a rank to the kernel says only that it is gone: why is added",
+        seen(
+            submitted(),
+            progress=progress(state="Failed", failure={"reason": "LostRank", "message": "rank 1 is gone"}),
+            pods=(*all_pods()[:3], replace(OOM_POD, memory={"ray-worker": "4Gi"})),
+        ),
+        phase="Failed",
+        reason="LostRank",
+        message=(
+            f"rank 1 is gone; worker pod {OOM_POD.name} ended: container ray-worker OOMKilled (exit code 137) at its "
+            "memory limit of 4Gi"
+        ),
     ),
     Row(
         "a last word in the log counts as one",

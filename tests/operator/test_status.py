@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator import documents
-from tests.operator.observations import NOW, all_pods, job, locked, progress, ray_cluster, seen, started, submitted
+from tests.operator.observations import (
+    NOW,
+    OOM_POD,
+    all_pods,
+    job,
+    locked,
+    progress,
+    ray_cluster,
+    seen,
+    started,
+    submitted,
+)
 
 from simplerl_api.status import Phase, Status
 from simplerl_operator.clock import duration, rfc3339, seconds
@@ -256,3 +267,20 @@ def test_whatever_is_seen_a_status_is_valid_and_what_is_over_stays_over(
             over = document
         kstatus = conditions(status)
         assert [kstatus["Ready"], kstatus["Reconciling"], kstatus["Stalled"]].count("True") == 1
+
+
+def test_that_a_container_ran_out_of_memory_is_added_to_an_attempt_that_had_ended() -> None:
+    # 4 (ray#62340): a driver tells of a lost rank before kubelet tells of its container
+    lost = {"reason": "LostRank", "message": "rank 1 is gone"}
+    retried = job(submitted(), recovery={"backoffLimit": 3})
+    first = status_of(seen(job=retried, progress=progress(state="Failed", failure=lost)))
+    assert (first.attempts[0].message, first.attempts[0].terminations) == ("rank 1 is gone", [])
+    ended = (*all_pods()[:3], OOM_POD)
+    later = job(first.document(), recovery={"backoffLimit": 3})
+    second = status_of(seen(job=later, pods=ended))
+    assert second.attempts[0].terminations == list(OOM_POD.terminations)
+    message = f"rank 1 is gone; worker pod {OOM_POD.name} ended: container ray-worker OOMKilled (exit code 137)"
+    assert second.attempts[0].message == message
+    third = status_of(seen(job=job(second.document(), recovery={"backoffLimit": 3}), pods=ended))
+    assert third.attempts == second.attempts, "it is told once"
+    assert next(c for c in third.conditions if c.type == "Ready").message == f"attempt 1 ended: {message}"

@@ -7,7 +7,7 @@ from simplerl_operator.decide.failure import lose
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.observation import Observation, RayJobState
-from simplerl_operator.observe.pods import Pod
+from simplerl_operator.observe.pods import OUT_OF_MEMORY, Pod
 
 
 def driver_succeeded(seen: Observation, now: float) -> Decision | None:
@@ -35,7 +35,14 @@ def driver_failed(seen: Observation, now: float) -> Decision | None:
         return lose(seen, now, Reason.DRAINED, "the driver was asked to drain, and has done so", charged=False)
     if last.failure is None:
         return lose(seen, now, Reason.DRIVER_FAILED, "the driver ended without saying why")
-    return lose(seen, now, last.failure.reason, last.failure.message)
+    return lose(seen, now, last.failure.reason, last.failure.message + out_of_memory(seen))
+
+
+def out_of_memory(seen: Observation) -> str:
+    """What is added to a driver's account where a container was ended for want of memory: the driver only sees that a
+    peer is gone."""
+    found = [pod for pod in (*seen.pods, *seen.lost) if any(t.reason == OUT_OF_MEMORY for t in pod.terminations)]
+    return f"; {found[0].role} pod {found[0].name} ended: {found[0].story}" if found else ""
 
 
 def last_document(seen: Observation) -> Progress | None:

@@ -13,7 +13,6 @@ from simplerl_operator.observe.observation import Observation
 LOG_BYTES = 4096
 MAX_ATTEMPTS = 5
 MAX_TERMINATIONS = 20
-OUT_OF_MEMORY = "OOMKilled"
 _RESTING = frozenset({Phase.QUEUED, Phase.SUSPENDED, Phase.SUCCEEDED, Phase.FAILED})
 """Phases in which the job's own clock stands."""
 _BETWEEN = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDING, Phase.RECOVERING})
@@ -185,9 +184,10 @@ def _heard_late(seen: Observation) -> list[AttemptStatus]:
     """A driver tells of a rank's end before kubelet tells of its pod's: that a container ran out of memory is added to
     the attempt when it is heard. Other ends may come of the removal of the pods."""
     *others, last = seen.job.status.attempts
-    late = [t for t in _terminations(seen) if t.reason == OUT_OF_MEMORY and t not in last.terminations]
+    late = [t for t in _terminations(seen) if t.reason == pods.OUT_OF_MEMORY and t not in last.terminations]
     known = [*last.terminations, *late][:MAX_TERMINATIONS]
-    return [*others, last.model_copy(update={"terminations": known})]
+    message = clip(last.message + losses.out_of_memory(seen), MESSAGE_LENGTH) if late else last.message
+    return [*others, last.model_copy(update={"terminations": known, "message": message})]
 
 
 def _terminations(seen: Observation) -> list[Termination]:

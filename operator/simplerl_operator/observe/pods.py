@@ -12,6 +12,8 @@ from simplerl_operator import clock
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "Shutdown", "NodeLost", "NodeAffinity"})
 _OWN_LIMIT = ("exceeds the limit", "exceeded its local", "exceeds the total limit", "exceeded the total limit")
 """Words of kubelet where a pod took more ephemeral storage than its own limit."""
+OUT_OF_MEMORY = "OOMKilled"
+"""kubelet's word for a container whose process the kernel ended at the container's memory limit."""
 HEAD = "head"
 WORKER = "worker"
 
@@ -81,7 +83,7 @@ class Pod:
         return f"phase {self.phase}" if self.ended else "it was deleted"
 
     def _limit(self, termination: Termination) -> str:
-        if termination.reason != "OOMKilled" or termination.container not in self.memory:
+        if termination.reason != OUT_OF_MEMORY or termination.container not in self.memory:
             return ""
         return f" at its memory limit of {self.memory[termination.container]}"
 
