@@ -209,7 +209,9 @@ class Status(Struct):
     attempt: int | None = None
     """Number of the attempt, from 1."""
     failures: int = 0
-    """Attempts that failed and are charged to spec.recovery.backoffLimit."""
+    """Attempts that failed and are charged to spec.recovery.backoffLimit: those since the run last got further."""
+    failure_step: int | None = None
+    """Step of the newest checkpoint when the last failure was charged; a later one sets failures back to 0."""
     interruptions: int = 0
     """Attempts that were ended from outside (preemption, eviction, drain) and are not charged."""
     attempt_start_time: Time | None = None

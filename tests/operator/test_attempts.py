@@ -143,6 +143,31 @@ def test_a_driver_that_fails_alone_is_submitted_again_in_the_same_pods(parts: Pa
     eventually("the RayCluster to go", lambda: cluster.find() is None)
 
 
+def test_a_run_that_gets_further_is_not_ended_by_the_sum_of_its_failures(parts: Parts) -> None:
+    life = Life(*parts, recovery=RETRIED)
+    cluster = life.training()
+    ends = {"reason": "LostRank", "message": "rank 1 ended"}
+    life.head.say(state="Failed", step=5, checkpoint={"step": 4, "path": "/c/4"}, failure=ends)
+    status = life.reaches("Recovering", "LostRank")
+    assert (status["failures"], status["failureStep"]) == (1, 4)
+
+    eventually("the second submission", lambda: len(life.head.submissions) == 2, 30)
+    saved = {"checkpoint": {"step": 8, "path": "/c/8"}}
+    life.head.progress = documents.progress(f"{cluster.name}-r2", state="Training", step=9, sequence=1, **saved)
+    life.reaches("Training")
+    status = eventually("it to be forgiven", lambda: (s := life.status)["failures"] == 0 and s)
+    assert "failureStep" not in status
+    life.head.say(state="Failed", failure=ends)
+    status = life.reaches("Recovering", "LostRank")
+    assert (status["failures"], status["failureStep"], status["attempt"]) == (1, 8, 2)
+
+    eventually("the third submission", lambda: len(life.head.submissions) == 3, 30)
+    again = {"state": "Failed", "failure": ends, **saved}
+    life.head.progress = documents.progress(f"{cluster.name}-r3", sequence=1, **again)
+    status = life.reaches("Failed", "LostRank")
+    assert status["failure"]["message"] == "rank 1 ended (failure 2; spec.recovery.backoffLimit is 1)"
+
+
 def test_an_input_that_cannot_be_used_is_not_tried_again(parts: Parts) -> None:
     life = Life(*parts, recovery=RETRIED)
     life.training()

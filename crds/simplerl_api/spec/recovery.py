@@ -12,7 +12,8 @@ class Recovery(Struct):
     """Attempts and bounds on waiting; all of it may change while the job runs."""
 
     backoff_limit: int = Field(default=3, ge=0, le=100)
-    """Failed attempts after which another one is tried; preemption, eviction and drains are not counted."""
+    """Failed attempts in a row after which another one is tried. A checkpoint of a later step than at the last failure
+    begins the count anew; preemption, eviction and drains are not counted."""
     scheduling_deadline_seconds: int | None = Field(default=None, ge=10, le=MAX_SECONDS)
     """Seconds in which all pods must have a node, from the attempt's start or its queue's admission; then the job
     fails. Absent: it waits."""

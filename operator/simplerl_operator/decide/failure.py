@@ -1,7 +1,7 @@
 """The end of an attempt before its time: another one follows, or the job has failed."""
 
 from simplerl_api.status import Phase
-from simplerl_operator.decide import clocks, retries
+from simplerl_operator.decide import charges, clocks, retries
 from simplerl_operator.decide.decision import Decision, Ended
 from simplerl_operator.observe.observation import Observation
 
@@ -25,7 +25,7 @@ def lose(
     many seconds, or the usual ones."""
     if reason in retries.FINAL:
         return fail(seen, reason, message)
-    failures, limit = seen.job.status.failures + charged, clocks.recovery(seen).backoff_limit
+    failures, limit = charges.before(seen) + charged, clocks.recovery(seen).backoff_limit
     if charged and failures > limit:
         tried = f" (failure {failures}; spec.recovery.backoffLimit is {limit})" if limit else ""
         return fail(seen, reason, message + tried)

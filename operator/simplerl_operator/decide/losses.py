@@ -1,6 +1,6 @@
 """Rules for an attempt that has ended by itself, or lost a part that it cannot do without."""
 
-from simplerl_api.progress import Progress, RunState
+from simplerl_api.progress import RunState
 from simplerl_api.status import Phase
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.decide.failure import lose
@@ -12,7 +12,7 @@ from simplerl_operator.observe.pods import OUT_OF_MEMORY, Pod
 
 def driver_succeeded(seen: Observation, now: float) -> Decision | None:
     """The driver's last document says that all is done."""
-    last = last_document(seen)
+    last = seen.last_document
     if last is None or last.state is not RunState.SUCCEEDED:
         return None
     return Decision(
@@ -25,7 +25,7 @@ def driver_succeeded(seen: Observation, now: float) -> Decision | None:
 
 def driver_failed(seen: Observation, now: float) -> Decision | None:
     """The driver's last document says why the run ended. Where the cluster took a pod from it, that is why."""
-    last = last_document(seen)
+    last = seen.last_document
     if last is None or not last.finished:
         return None
     if (victim := _disrupted(seen)) is not None:
@@ -43,14 +43,6 @@ def out_of_memory(seen: Observation) -> str:
     peer is gone."""
     found = [pod for pod in (*seen.pods, *seen.lost) if any(t.reason == OUT_OF_MEMORY for t in pod.terminations)]
     return f"; {found[0].role} pod {found[0].name} ended: {found[0].story}" if found else ""
-
-
-def last_document(seen: Observation) -> Progress | None:
-    """What the driver last said: over /progress, or else in its log."""
-    if seen.progress is not None and seen.progress.finished:
-        return seen.progress
-    final = seen.head.ray_job.final if seen.head and seen.head.ray_job else None
-    return final or seen.progress
 
 
 def ray_job_over(seen: Observation, now: float) -> Decision | None:

@@ -18,7 +18,7 @@ def recovering(seen: Observation, now: float) -> Decision | None:
         return None
     last, retry = last_attempt(seen), seen.job.status.next_retry_time
     left = max(0.0, clock.seconds(retry) - now) if retry is not None else 0.0
-    stays = _reusable(seen, last) and left <= retries.KEPT_PODS_DELAY
+    stays = _reusable(seen, last) and (left > 0 or seen.ready)
     message = f"attempt {last.number} ended: {last.message}"
     releases = release_action(seen) if not stays else Action.NOTHING
     if left > 0 or releases is not Action.NOTHING:
@@ -95,8 +95,10 @@ def _overlap(seen: Observation) -> str | None:
 
 
 def _reusable(seen: Observation, ended: AttemptStatus) -> bool:
-    """Whether the driver alone ended: all pods are ready, and they are those that the attempt had."""
+    """Whether the driver alone ended: the pods are those that the attempt had, and none is ending. They are kept
+    through the whole back-off, in which a readiness probe may miss a beat."""
     cluster = seen.job.status.cluster
     if ended.reason not in retries.IN_PLACE or cluster is None or seen.cluster is None or seen.cluster.deleting:
         return False
-    return not seen.cluster.suspended and seen.ready and cluster.pod_set == pods.set_digest(seen.pods)
+    ending = any(pod.ended or pod.deleting for pod in seen.pods)
+    return not seen.cluster.suspended and not ending and cluster.pod_set == pods.set_digest(seen.pods)

@@ -30,8 +30,6 @@ FIRST_DELAY, LONGEST_DELAY = 5.0, 300.0
 INTERRUPTED_DELAY = 5.0
 """Seconds to the next attempt after one that was ended from outside."""
 _JITTER = 240
-KEPT_PODS_DELAY = 60.0
-"""Pods are kept for the next attempt where it begins within so many seconds."""
 
 
 def delay(failures: int) -> float:

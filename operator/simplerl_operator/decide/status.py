@@ -4,7 +4,7 @@ from typing import Any
 
 from simplerl_api.status import AttemptStatus, ClusterStatus, FailureStatus, Phase, Status, Termination
 from simplerl_operator import clock
-from simplerl_operator.decide import figures, losses
+from simplerl_operator.decide import charges, figures
 from simplerl_operator.decide.conditions import MESSAGE_LENGTH, clip, conditions
 from simplerl_operator.decide.decision import Begin, Decision
 from simplerl_operator.observe import pods
@@ -40,9 +40,9 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
         fields |= _clocks(seen, decision, now)
     if decision.admitted:
         fields["admitted_time"] = clock.rfc3339(now)
-    progress = losses.last_document(seen)
+    progress = seen.last_document
     if progress is not None and (decision.over or decision.ended or decision.submitted):
-        fields |= figures.read(progress, before, now)
+        fields |= figures.read(progress, before, now) | charges.forgiven(seen)
     if decision.over:
         fields |= _ending(decision, now)
     if decision.over or decision.ended:
@@ -163,7 +163,7 @@ def _ending(decision: Decision, now: float) -> dict[str, Any]:
 
 def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any]) -> dict[str, Any]:
     """The end of an attempt; one that ended before the job did is not told twice."""
-    before, training, said = seen.job.status, fields["training"], losses.last_document(seen)
+    before, training, said = seen.job.status, fields["training"], seen.last_document
     if before.attempts and before.attempts[-1].number == seen.job.attempt:
         return {}
     ended = AttemptStatus(
@@ -175,8 +175,7 @@ def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any]) -> d
     )
     out: dict[str, Any] = {"attempts": [*before.attempts, ended][-MAX_ATTEMPTS:]}
     if decision.ended is not None and decision.ended.counted:
-        name = "failures" if decision.ended.charged else "interruptions"
-        out[name] = getattr(before, name) + 1
+        out |= charges.charged(seen) if decision.ended.charged else {"interruptions": before.interruptions + 1}
     return out
 
 

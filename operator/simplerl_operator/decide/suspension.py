@@ -4,7 +4,7 @@ through."""
 from simplerl_api.progress import RunState
 from simplerl_api.status import Phase
 from simplerl_operator import clock
-from simplerl_operator.decide import clocks, losses, recovering
+from simplerl_operator.decide import clocks, recovering
 from simplerl_operator.decide.decision import Action, Begin, Decision, Ended
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
@@ -69,7 +69,7 @@ def _drains(seen: Observation) -> bool:
     """Whether there is a driver that may still save something."""
     if not seen.job.submitted or recovering.ended(seen) or seen.head_pod is None or seen.head_pod.ended:
         return False
-    last = losses.last_document(seen)
+    last = seen.last_document
     if last is not None and last.finished:
         return False
     ray_job = seen.head.ray_job if seen.head is not None else None

@@ -105,6 +105,14 @@ class Observation:
     """What the API server or Ray said to the action just tried."""
 
     @property
+    def last_document(self) -> Progress | None:
+        """What the driver last said: over /progress, or else in its log."""
+        if self.progress is not None and self.progress.finished:
+            return self.progress
+        final = self.head.ray_job.final if self.head and self.head.ray_job else None
+        return final or self.progress
+
+    @property
     def wanted_pods(self) -> int:
         """The head and the workers."""
         return 1 + (self.job.plan.nodes if self.job.plan else 0)
