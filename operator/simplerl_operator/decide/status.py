@@ -4,7 +4,7 @@ from typing import Any
 
 from simplerl_api.status import AttemptStatus, ClusterStatus, FailureStatus, Phase, Status, Termination
 from simplerl_operator import clock
-from simplerl_operator.decide import charges, figures
+from simplerl_operator.decide import charges, figures, losses
 from simplerl_operator.decide.conditions import MESSAGE_LENGTH, clip, conditions
 from simplerl_operator.decide.decision import Begin, Decision
 from simplerl_operator.observe import pods
