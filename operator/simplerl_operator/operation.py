@@ -26,6 +26,7 @@ from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 from simplerl_operator.reconciler import Reconciler
 from simplerl_operator.settings import Settings
 from simplerl_operator.steady_clock import SteadyClock
+from simplerl_operator.tokens import Tokens
 from simplerl_operator.watches import PATIENCE, Watches
 from simplerl_operator.work_queue import WorkQueue
 
@@ -52,9 +53,10 @@ class Operation:
         self._session = session
         self._metrics = Metrics()
         clock = SteadyClock(time.time, time.monotonic)
+        self._tokens = Tokens()
         self._progress = ProgressClient(session, self._wake, clock)
         self._reconcile = Reconciler(
-            api, RayJobs(session), self._progress, self.evidence, self._metrics, settings, clock
+            api, RayJobs(session), self._progress, self.evidence, self._metrics, settings, self._tokens, clock
         )
         identity = settings.identity or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._lease = Lease(api, settings.operator_namespace, settings.lease, identity)
@@ -101,7 +103,7 @@ class Operation:
         self._lease.start(self._list_now.set)
         self._server = await server.start(self._settings.http_port, self._metrics, self._ill, self._state)
         await self._lease.wait()
-        self._reconcile.use_key(await operator_key.ensure(self._api, self._settings.operator_namespace))
+        self._tokens.key = await operator_key.ensure(self._api, self._settings.operator_namespace)
         self._resync = asyncio.create_task(self._resync_forever(), name="resync")
 
     async def stop(self) -> None:

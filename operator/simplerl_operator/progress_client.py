@@ -36,11 +36,15 @@ class Followed:
     silence: str = ""
     """How the newest poll failed; empty where it did not."""
     silent_since: float | None = None
+    marker: float | None = None
+    """When anything last moved, by the driver's clock: it may be wrong, so that only a change of it tells anything."""
+    moved: float = 0.0
+    """When that was seen to change, by ours."""
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
 class ProgressClient:
-    """All drivers that are followed."""
+    """All drivers that are followed. `last_progress` of what they say is told by our clock."""
 
     def __init__(self, session: aiohttp.ClientSession, wake: Callable[[Key], None], clock: Callable[[], float]) -> None:
         self._session = session
@@ -108,6 +112,9 @@ class ProgressClient:
                 await asyncio.sleep(retry)
                 wait, retry = 0, min(2 * retry, _LONGEST_RETRY)
                 continue
+            if document.last_progress != followed.marker:
+                followed.marker, followed.moved = document.last_progress, self._clock()
+            document = document.model_copy(update={"last_progress": followed.moved})
             news = followed.silence != "" or _matters(document) != _matters(followed.progress)
             followed.progress, followed.silence, followed.silent_since = document, "", None
             wait, retry = _WAIT_SECONDS, _FIRST_RETRY

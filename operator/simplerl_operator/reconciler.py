@@ -22,6 +22,7 @@ from simplerl_operator.observe.observer import Observer
 from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import RayJobs, SubmissionRefused
 from simplerl_operator.settings import Settings
+from simplerl_operator.tokens import Tokens
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class Reconciler:
         evidence: Evidence,
         metrics: Metrics,
         settings: Settings,
+        tokens: Tokens,
         clock: Callable[[], float],
     ) -> None:
         """`clock`: seconds since 1970."""
@@ -47,14 +49,9 @@ class Reconciler:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
-        self._operator_key = b""
         self._pace = status.Pace()
-        self._observer = Observer(api, ray_jobs, progress, evidence, b"", settings.head_address)
-
-    def use_key(self, operator_key: bytes) -> None:
-        """The operator's key; it is made only once the Lease is held."""
-        self._operator_key = operator_key
-        self._observer.use_key(operator_key)
+        self._tokens = tokens
+        self._observer = Observer(api, ray_jobs, progress, evidence, tokens, settings.head_address, clock)
 
     async def __call__(self, key: Key) -> float | None:
         """One turn. Seconds until the next, or None where an event will call for it."""
@@ -133,20 +130,20 @@ class Reconciler:
             case Action.NOTHING:
                 return
             case Action.CREATE_CLUSTER:
-                await children.create(self._api, job, self._operator_key, self._settings.reach)
+                await children.create(self._api, job, self._tokens.of(job), self._settings.reach)
             case Action.SUBMIT:
                 assert seen.head_pod is not None, "a head was found before the driver is submitted"
                 base = head_address.dashboard(job, seen.head_pod, self._settings.head_address)
                 entrypoint = run.entrypoint(job.attempt, job.submission_id, job.cluster_name)
-                await self._ray_jobs.submit(base, self._observer.token(job), job.submission_id, entrypoint)
+                await self._ray_jobs.submit(base, self._tokens.of(job), job.submission_id, entrypoint)
             case Action.DRAIN:
                 assert seen.head_pod is not None, "a head was found before its driver is asked to drain"
                 base = head_address.progress(job, seen.head_pod, self._settings.head_address)
-                await self._progress.control(base, self._observer.token(job), {"drain": True})
+                await self._progress.control(base, self._tokens.of(job), {"drain": True})
             case Action.SET_ENGINES:
                 assert seen.head_pod is not None, "a head was found before its driver is asked for engines"
                 base = head_address.progress(job, seen.head_pod, self._settings.head_address)
-                await self._progress.control(base, self._observer.token(job), {"engines": job.wanted_engines})
+                await self._progress.control(base, self._tokens.of(job), {"engines": job.wanted_engines})
             case Action.DELETE_JOB:
                 await self._api.delete(JOB, job.namespace, job.name, job.uid)
             case Action.RELEASE:

@@ -76,7 +76,7 @@ MANIFESTS: dict[str, tuple[Callable[[Job], dict[str, Any]], Job]] = {
     "config-map-tiny": (run.config_map, job()),
     "network-policy-tiny": (lambda tiny: network_policy.network_policy(tiny, OPERATOR_ONLY), job()),
     "network-policy-with-others": (lambda tiny: network_policy.network_policy(tiny, OTHERS_TOO), job()),
-    "secret-tiny": (lambda tiny: secret.secret(tiny, KEY), job()),
+    "secret-tiny": (lambda tiny: secret.secret(tiny, secret.token(KEY, tiny.uid)), job()),
 }
 
 

@@ -362,6 +362,15 @@ ROWS = [
         message="the driver prepares the run",
         wake=570.0,
     ),
+    Row(
+        "a job suspended in the moment of its submission has nothing to drain",
+        seen(job=job(started(cluster=cluster_status()), suspend=True), head=locked("PENDING")),
+        "Release",
+        "Suspending",
+        "RemovingPods",
+        "the pods are being removed",
+        10.0,
+    ),
     # following
     Row(
         "a submitted driver that has not been heard yet is starting",
@@ -419,6 +428,17 @@ ROWS = [
         reason="Training",
         message="the trainer is at work",
         wake=595.0,
+    ),
+    Row(
+        "a time in the status that is yet to come holds for now",
+        seen(
+            submitted(90000, "Training", lastProgressTime=rfc3339(NOW + 5000)),
+            progress=progress(state="Training", lastProgress=NOW - 700),
+        ),
+        phase="Training",
+        reason="Training",
+        message="the trainer is at work",
+        wake=600.0,
     ),
     Row(
         "a driver that stands still is ended",

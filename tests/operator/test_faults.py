@@ -13,6 +13,8 @@ from tests.operator.kuberay import Cluster, condition
 from tests.operator.life import Life
 from tests.operator.operator_process import OperatorProcess
 
+from simplerl_operator.clock import seconds
+
 Parts = tuple[ControlPlane, Heads, str]
 
 
@@ -312,10 +314,21 @@ def test_an_image_that_never_comes_ends_the_attempt_at_the_startup_deadline(part
 
 
 def test_a_driver_that_stands_still_is_ended(parts: Parts) -> None:
-    life = Life(*parts, recovery={"backoffLimit": 0, "stallTimeoutSeconds": 10})
+    """By the operator's clock: that of the driver's node may be a day off."""
+    recovery = {"backoffLimit": 0, "stallTimeoutSeconds": 10}
+    life, moving = Life(*parts, recovery=recovery), Life(*parts, name="moving", recovery=recovery)
     cluster = life.training()
-    life.head.say(activity="rollout", lastProgress=time.time())
-    status = life.reaches("Failed", "Stalled", seconds=25)
+    life.head.say(activity="rollout", lastProgress=time.time() + 86400)
+    moving.training()
+
+    def ended() -> dict[str, Any] | None:
+        moving.head.say(lastProgress=time.time() - 86400)
+        assert moving.status["phase"] == "Training"
+        status = life.status
+        return status if status["phase"] == "Failed" else None
+
+    status = eventually("the one that stands still to be ended", ended, 25)
+    assert abs(seconds(moving.status["lastProgressTime"]) - time.time()) < 60
     assert status["failure"]["message"] == "nothing moved in rollout for 10 s (spec.recovery.stallTimeoutSeconds)"
     assert status["failure"]["log"] == "the driver starts"
     eventually("the RayCluster to go", lambda: cluster.find() is None)

@@ -172,7 +172,7 @@ def test_delays_double_up_to_their_bound() -> None:
     assert [retries.delay(n) for n in (1, 2, 3, 4, 7, 8, 100)] == [5, 10, 20, 40, 300, 300, 300]
 
 
-def half(placed: int, seconds_ago: float, **sections: Any) -> Observation:
+def half(placed: int, seconds_ago: float, *, started_ago: float = 9000, **sections: Any) -> Observation:
     """A job of whose pods some have nodes since a while."""
     found = [
         pod(role, n, phase="Pending", ready=False, placed=NOW - seconds_ago)
@@ -180,7 +180,7 @@ def half(placed: int, seconds_ago: float, **sections: Any) -> Observation:
         else pod(role, n, phase="Pending", ready=False, scheduled=False, unscheduled="no room")
         for i, (role, n) in enumerate((("head", 0), ("worker", 0), ("worker", 1), ("worker", 2)))
     ]
-    status = {**started(9000), "cluster": {"name": CLUSTER, "uid": "c"}}
+    status = {**started(started_ago), "cluster": {"name": CLUSTER, "uid": "c"}}
     return seen(job=job(status, **{"recovery": LIMIT, **sections}), pods=tuple(found))
 
 
@@ -200,8 +200,8 @@ GANG = {"gpus": 3, "gpusPerNode": 1, "cpuOnly": True, "schedulerName": "volcano"
 
 @pytest.mark.parametrize(
     "observation",
-    [half(2, 599), half(0, 0), half(4, 9000), half(2, 601, cluster=GANG)],
-    ids=["not for ten minutes", "no pod has a node", "all have one", "a scheduler of gangs"],
+    [half(2, 599), half(0, 0), half(4, 9000), half(2, 601, cluster=GANG), half(2, 9000, started_ago=599)],
+    ids=["not for ten minutes", "no pod has a node", "all have one", "a scheduler of gangs", "a clock that is behind"],
 )  # fmt: skip
 def test_it_keeps_them(observation: Observation) -> None:
     assert turn(observation, NOW)[0].phase is Phase.PROVISIONING

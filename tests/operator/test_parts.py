@@ -153,6 +153,41 @@ async def test_what_a_driver_last_said_outlives_its_head() -> None:
         assert client.last(("default", "tiny"), "tiny-1a2b3-1") is None
 
 
+@pytest.mark.parametrize("off", [0.0, 86400.0, -86400.0], ids=["right", "a day ahead", "a day behind"])
+async def test_when_a_driver_last_moved_is_told_by_our_clock(off: float) -> None:
+    now = [1000.0]
+    said = Progress(submission_id="s", sequence=1, state=RunState.TRAINING, last_progress=1000 + off)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(said.document())
+
+    app = web.Application()
+    app.router.add_get("/progress", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    heard = asyncio.Event()
+    async with aiohttp.ClientSession() as session:
+        client = ProgressClient(session, lambda _: heard.set(), lambda: now[0])
+        followed = client.follow(("default", "tiny"), f"http://127.0.0.1:{runner.addresses[0][1]}", "s", "token")
+
+        async def hears(step: int, **changes: object) -> float:
+            nonlocal said
+            said = said.model_copy(update={"step": step, "sequence": said.sequence + 1, **changes})
+            while followed.progress is None or followed.progress.step != step:
+                heard.clear()
+                await asyncio.wait_for(heard.wait(), 20)
+            return followed.progress.last_progress
+
+        assert await hears(1) == 1000  # it is not known since when it stands
+        now[0] = 1060.0
+        assert await hears(2) == 1000  # it says something, and nothing moved
+        assert await hears(3, last_progress=1059 + off) == 1060
+        await client.close()
+    await runner.cleanup()
+
+
 async def test_another_number_of_engines_is_news_and_wishes_reach_the_driver() -> None:
     said = Progress(submission_id="s", sequence=1, state=RunState.TRAINING, last_progress=1)
     asked: list[tuple[str, object]] = []

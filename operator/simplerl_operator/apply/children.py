@@ -7,14 +7,14 @@ from simplerl_operator.kubernetes_api import Document, KubernetesApi, Refused
 from simplerl_operator.observe.job import Job
 
 
-async def create(api: KubernetesApi, job: Job, operator_key: bytes, reach: Reach | None) -> None:
+async def create(api: KubernetesApi, job: Job, token: str, reach: Reach | None) -> None:
     """The token's Secret, the NetworkPolicy, the run's ConfigMap and the RayCluster, in the order in which pods need
     them. `reach`: None makes no policy.
 
     What is there already from an earlier try is kept. Raises Refused.
     """
     try:
-        await api.create(SECRET, job.namespace, secret.secret(job, operator_key))
+        await api.create(SECRET, job.namespace, secret.secret(job, token))
     except Refused as refusal:
         # it cannot be read back with the rights that the operator has; another token in it shows at the head's lock
         if not refusal.exists:

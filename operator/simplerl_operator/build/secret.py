@@ -18,7 +18,7 @@ def token(key: bytes, uid: str) -> str:
     return hmac.new(key, uid.encode(), hashlib.sha256).hexdigest()
 
 
-def secret(job: Job, key: bytes) -> dict[str, Any]:
+def secret(job: Job, token: str) -> dict[str, Any]:
     """The Secret; one for all attempts of a job."""
     labels = {k: v for k, v in metadata.labels(job).items() if k != names.LABEL_ATTEMPT}
     return {
@@ -27,5 +27,5 @@ def secret(job: Job, key: bytes) -> dict[str, Any]:
         "metadata": metadata.child(job, names.secret(job.name, job.uid), labels),
         "type": "Opaque",
         "immutable": True,
-        "data": {TOKEN_KEY: base64.b64encode(token(key, job.uid).encode()).decode()},
+        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
     }

@@ -53,10 +53,11 @@ def create(seen: Observation, now: float) -> Decision | None:
     """The RayCluster is made once an attempt."""
     if seen.cluster is not None:
         return None
-    reason, message = _still(seen, Reason.CLUSTER_REJECTED) or (
-        Reason.CREATING_CLUSTER,
-        f"RayCluster {seen.job.cluster_name} is being made",
-    )
+    reason, message = Reason.CREATING_CLUSTER, f"RayCluster {seen.job.cluster_name} is being made"
+    ready = seen.job.condition("Ready")
+    if ready is not None and ready.reason == Reason.CLUSTER_REJECTED:
+        # stays said while it is tried again, until it works or is refused in other words
+        reason, message = Reason.CLUSTER_REJECTED, ready.message
     return Decision(
         action=Action.CREATE_CLUSTER,
         phase=Phase.PROVISIONING,
@@ -154,9 +155,3 @@ def _other_engines(seen: Observation) -> bool:
     """Whether the driver wants another number of engines than the spec."""
     wanted, engines = seen.job.wanted_engines, seen.progress.engines if seen.progress is not None else None
     return wanted is not None and engines is not None and engines.desired != wanted
-
-
-def _still(seen: Observation, reason: Reason) -> tuple[Reason, str] | None:
-    """A refusal stays said while the same is tried again, until it works or is refused in other words."""
-    ready = seen.job.condition("Ready")
-    return (reason, ready.message) if ready is not None and ready.reason == reason else None

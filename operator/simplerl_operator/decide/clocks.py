@@ -31,7 +31,7 @@ def started(seen: Observation) -> float:
 
 def last_progress(seen: Observation, now: float) -> float:
     """When anything last moved, the latest of what the driver and the status say; a driver that has not been heard
-    since this operator started counts from when it fell silent."""
+    since this operator started counts from when it fell silent. All of it by the operator's clock."""
     times = [started(seen)]
     if seen.job.status.last_progress_time is not None:
         times.append(clock.seconds(seen.job.status.last_progress_time))
@@ -39,7 +39,7 @@ def last_progress(seen: Observation, now: float) -> float:
         times.append(seen.progress.last_progress)
     else:
         times.append(now if seen.silent_since is None else seen.silent_since)
-    return max(times)
+    return min(now, max(times))
 
 
 def active(seen: Observation, now: float) -> float:
@@ -71,7 +71,8 @@ def half_placed_since(seen: Observation) -> float | None:
         return None
     held = [pod.placed for pod in seen.pods if pod.placed is not None]
     waits = any(pod.unscheduled for pod in seen.pods)
-    return max(held) if held and waits else None
+    # nodes are given by the scheduler's clock: where that one is behind ours, the attempt's start bounds the difference
+    return max(*held, started(seen)) if held and waits else None
 
 
 def until_deadline(seen: Observation, now: float) -> float:

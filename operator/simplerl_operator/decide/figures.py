@@ -71,7 +71,7 @@ def read(progress: Progress, before: Status, now: float) -> dict[str, object]:
         "checkpoint": CheckpointStatus(step=checkpoint.step, path=checkpoint.path) if checkpoint else before.checkpoint,
         "model": ModelStatus(path=model.path) if model else before.model,
         "versions": VersionsStatus(**versions.model_dump()) if versions else before.versions,
-        "last_progress_time": clock.rfc3339(progress.last_progress),
+        "last_progress_time": clock.rfc3339(min(now, progress.last_progress)),
     }
 
 

@@ -1,13 +1,13 @@
 """One look at a job: as much as the decision needs, and no more."""
 
 import asyncio
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from simplerl_api import names
 from simplerl_api.status import Phase
 from simplerl_operator import clock, head_address
-from simplerl_operator.build import scheduling, secret
+from simplerl_operator.build import scheduling
 from simplerl_operator.kinds import CLAIM, EVENT, NODE, POD, RAY_CLUSTER, WORKLOAD
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
 from simplerl_operator.observe import inputs, pods, ray_cluster, workload
@@ -19,6 +19,7 @@ from simplerl_operator.observe.ray_cluster import RayCluster
 from simplerl_operator.observe.workload import Workload
 from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
+from simplerl_operator.tokens import Tokens
 
 _CLAIM = "PersistentVolumeClaim"
 """In the scheduler's message where a claim keeps a pod from being placed."""
@@ -39,18 +40,18 @@ class Observer:
         ray_jobs: RayJobs,
         progress: ProgressClient,
         evidence: Evidence,
-        operator_key: bytes,
+        tokens: Tokens,
         stand_in: str | None,
+        clock: Callable[[], float],
     ) -> None:
+        """`clock`: seconds since 1970."""
         self._api = api
         self._ray_jobs = ray_jobs
         self._progress = progress
         self._evidence = evidence
-        self._operator_key = operator_key
+        self._tokens = tokens
         self._stand_in = stand_in
-
-    def use_key(self, operator_key: bytes) -> None:
-        self._operator_key = operator_key
+        self._clock = clock
 
     async def look(self, job: Job) -> Observation:
         """Everything that the decision about this job may rest on."""
@@ -95,7 +96,7 @@ class Observer:
 
     async def _leaving(self, seen: Observation) -> Observation:
         """Pods that should go: of those that outstay their grace period, does the node still live?"""
-        now = time.time()
+        now = self._clock()
         late = {p.node for p in (*seen.pods, *seen.former) if p.node and p.due is not None and now > p.due + _LATE}
         dead = [node for node in sorted(late) if not await self._node_lives(node)]
         return replace(seen, dead_nodes=frozenset(dead))
@@ -135,9 +136,6 @@ class Observer:
         self._progress.forget(job.key)
         self._evidence.forget(job.key)
 
-    def token(self, job: Job) -> str:
-        return secret.token(self._operator_key, job.uid)
-
     async def _cluster(self, job: Job) -> RayCluster | None:
         document = await self._api.get(RAY_CLUSTER, job.namespace, job.cluster_name)
         return None if document is None else ray_cluster.read(document)
@@ -148,7 +146,7 @@ class Observer:
 
     async def _rising(self, seen: Observation) -> Observation:
         """Pods that are not all ready; the Events of whatever stands still are read."""
-        now = time.time()
+        now = self._clock()
         if seen.cluster is not None and scheduling.QUEUE in seen.job.labels and not seen.job.status.admitted_time:
             seen = replace(seen, workload=await self._workload(seen))
         if any(_CLAIM in pod.unscheduled for pod in seen.pods):
@@ -191,7 +189,7 @@ class Observer:
         """All pods are there: is the head locked, and does it know the submission already?"""
         job, pod = seen.job, seen.head_pod
         assert pod is not None, "assembled pods have a head"
-        base, token = head_address.dashboard(job, pod, self._stand_in), self.token(job)
+        base, token = head_address.dashboard(job, pod, self._stand_in), self._tokens.of(job)
         lock, against = await self._ray_jobs.lock(base, token)
         if lock is not Lock.UNKNOWN and pod.auth_mode != "token":
             lock, against = Lock.OPEN, f"RAY_AUTH_MODE of pod {pod.name} is {pod.auth_mode or 'not set'}"
@@ -210,7 +208,7 @@ class Observer:
         if pod is None or (pod.address is None and self._stand_in is None):
             # its last lines are the evidence of a head that went before anybody looked
             return replace(seen, progress=self._progress.last(job.key, job.submission_id))
-        token = self.token(job)
+        token = self._tokens.of(job)
         url = head_address.progress(job, pod, self._stand_in)
         driver = self._progress.follow(job.key, url, job.submission_id, token)
         head: Head | None = None
