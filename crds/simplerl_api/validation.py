@@ -66,11 +66,23 @@ def faults(document: Any) -> list[str]:
 def _read(model: type[M], document: Any, prefix: str) -> M:
     # strict JSON mode: the API server does not turn "3" into 3 either
     try:
-        return model.model_validate_json(json.dumps(document), strict=True)
+        return model.model_validate_json(json.dumps(_whole(document)), strict=True)
     except ValidationError as e:
         raise InvalidJob([_sentence(error, model, prefix) for error in e.errors()]) from e
     except TypeError as e:
         raise InvalidJob([f"{prefix or 'the document'} holds something that JSON cannot: {e}"]) from e
+
+
+def _whole(value: Any) -> Any:
+    """A value as it reaches the API server: YAML's 1e6 and 3.0 are whole numbers in JSON."""
+    match value:
+        case dict():
+            return {name: _whole(member) for name, member in value.items()}
+        case list():
+            return [_whole(member) for member in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
 
 
 def _sentence(error: ErrorDetails, model: type[BaseModel], prefix: str) -> str:
@@ -85,7 +97,8 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], prefix: str) -> str:
             return f"{path}: {str(error['ctx']['error']) if 'ctx' in error else error['msg']}"
         case _:
             message = error["msg"][0].lower() + error["msg"][1:]
-            return f"{path} is {_shown(error['input'])}: {message.replace('input should', 'it should')}"
+            message = message.replace("input should", "it should").replace(" after validation", "")
+            return f"{path} is {_shown(error['input'])}: {message}"
 
 
 def _path(prefix: str, loc: Sequence[str | int]) -> str:

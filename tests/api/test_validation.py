@@ -282,6 +282,27 @@ def test_every_example_is_valid(example: Path) -> None:
             "'^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$'",
         ),
         (["training.actor.learningRate=.nan"], "spec.training.actor.learningRate is NaN: it should be a finite number"),
+        (["training.actor.betas=[0.9, 1]"], "spec.training.actor.betas[1] is 1: it should be less than 1"),
+        (
+            ["training.actor.betas=[0.9]"],
+            "spec.training.actor.betas is [0.9]: list should have at least 2 items, not 1",
+        ),
+        (
+            ["evaluation.datasets[0].name=../held-out"],
+            "spec.evaluation.datasets[0].name is '../held-out': string should match pattern '^[^./][^/]*$'",
+        ),
+        (
+            ["data.promptTemplate=qwen_boxed"],
+            "spec.data.promptTemplate: data.promptTemplate has no {question} in it: add it, name qwen-boxed or chat, "
+            "or leave it out for the tokenizer's own",
+        ),
+        (["training.steps=2.5"], "spec.training.steps is 2.5: it should be a valid integer"),
+        (["algorithm.kl.estimator=k3"], "spec.algorithm.kl.estimator is 'k3': it should be 'K1', 'K2' or 'K3'"),
+        (
+            ["rollout.sampling.temperature=-1"],
+            "spec.rollout.sampling.temperature is -1: it should be greater than or equal to 0.01",
+        ),
+        (["rollout.sampling.topP=1.5"], "spec.rollout.sampling.topP is 1.5: it should be less than or equal to 1"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
@@ -304,6 +325,9 @@ def test_a_fault_is_a_sentence(tiny: dict[str, Any], settings: list[str], senten
         pytest.param(["algorithm.overlong={bufferTokens: 8}", "algorithm.maskTruncated=true"], id="DAPO's options"),
         pytest.param(["training.critic.warmupSteps=79"], id="the policy learns in one step"),
         pytest.param(["training.critic.warmupSteps=0", "training.steps=0"], id="no steps at all"),
+        pytest.param(["training.steps=1e2", "cluster.gpus=3.0"], id="whole numbers that YAML writes otherwise"),
+        pytest.param(["data.promptTemplate=chat"], id="the tokenizer's own template"),
+        pytest.param(["data.promptTemplate='Q: {question} A:'"], id="a template of one's own"),
     ],
 )
 def test_these_are_accepted(tiny: dict[str, Any], settings: list[str]) -> None:

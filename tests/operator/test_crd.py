@@ -9,7 +9,7 @@ import pytest
 from tests.operator import documents
 from tests.operator.control_plane import ApiRefusal, ControlPlane
 
-from simplerl_api import yaml12
+from simplerl_api import validation, yaml12
 
 ROOT = Path(__file__).parents[2]
 JOBS = "/apis/simplerl.io/v1alpha1/namespaces"
@@ -50,6 +50,14 @@ def test_small_numbers_survive(plane: ControlPlane, namespace: str) -> None:
     put(document, "spec.training.actor.learningRate", 5e-7)
     stored = plane.apply(f"{JOBS}/{namespace}/simplerljobs/small", document)
     assert stored["spec"]["training"]["actor"]["learningRate"] == 5e-7
+
+
+def test_whole_numbers_may_have_a_point(plane: ControlPlane, namespace: str) -> None:
+    document = documents.job("whole", namespace)
+    put(document, "spec.training.steps", 1e2)
+    put(document, "spec.data.promptTemplate", "Q: {question} A:")
+    stored = plane.apply(f"{JOBS}/{namespace}/simplerljobs/whole", document)
+    assert validation.parse(stored).spec.training.steps == 100
 
 
 WRONG = [
@@ -218,6 +226,14 @@ WRONG = [
             algorithm={"dynamicSampling": {"maxRounds": 2}}, rollout={"promptsPerStep": 512, "samplesPerPrompt": 1}
         ),
         "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2: one sample has no variance",
+    ),
+    ("moments that never forget", "spec.training.actor.betas", [0.9, 1], r"betas\[1\].*less than 1"),
+    ("a template without its place", "spec.data.promptTemplate", "qwen_boxed", "data.promptTemplate has no .question."),
+    (
+        "a data set whose name is a path",
+        "spec.evaluation",
+        {"datasets": [{"name": "a/b", "file": "/a.jsonl"}]},
+        r"datasets\[0\].name.*should match",
     ),
     ("a learning rate above one", "spec.training.actor.learningRate", 5, r"learningRate.*less than or equal to 1"),
 ]

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from simplerl_api import yaml12
@@ -32,7 +34,7 @@ class Place:
         self.model = folder / "model"
         self.model.mkdir()
         arithmetic_tokenizer.save_tokenizer(self.model)
-        (self.model / "model.safetensors").write_bytes(b"")  # the ranks read it, later
+        save_file({"a": torch.zeros(2)}, self.model / "model.safetensors")  # the ranks read it, later
         self.config(CONFIG)
         self.write("train.jsonl", *(json.dumps(row) for row in ROWS))
 
@@ -98,6 +100,14 @@ def nothing(_: Place) -> None:
     """The job alone is at fault."""
 
 
+def weights(spoilt: Callable[[bytes], bytes]) -> Callable[[Place], None]:
+    def spoil(place: Place) -> None:
+        file = place.model / "model.safetensors"
+        file.write_bytes(spoilt(file.read_bytes()))
+
+    return spoil
+
+
 def code(*lines: str) -> Callable[[Place], None]:
     return lambda place: place.write("score.py", *lines)
 
@@ -129,8 +139,6 @@ TABLE: list[tuple[str, Callable[[Place], None], list[str], str]] = [
     ("no chat template", nothing, ["data.promptTemplate=chat"],
      "data.promptTemplate is chat, but model folder FOLDER/model has no chat template: give a literal text with "
      "{question} in it"),
-    ("a template without its place", nothing, ["data.promptTemplate=Solve this"],
-     "data.promptTemplate is 'Solve this', which has no {question} in it: add it, or name qwen-boxed or chat"),
     ("no model folder", nothing, ["model.path=/nowhere"],
      "model folder /nowhere does not exist: check model.path and cluster.volumes"),
     ("no config.json", removed("model/config.json"), [],
@@ -139,6 +147,16 @@ TABLE: list[tuple[str, Callable[[Place], None], list[str], str]] = [
      "model folder FOLDER/model has no tokenizer.json: give a whole Hugging Face folder"),
     ("no weights", removed("model/model.safetensors"), [],
      "model folder FOLDER/model has no *.safetensors: give a folder whose weights are safetensors"),
+    ("weights of which a part is missing", weights(lambda whole: whole[:-1]), [],
+     "model: FOLDER/model/model.safetensors is not a safetensors file (it has 71 bytes, and its header says 72): copy "
+     "it anew"),
+    ("weights that were never fetched", weights(lambda whole: b"version https://git-lfs.github.com/spec/v1\n"), [],
+     "model: FOLDER/model/model.safetensors is not a safetensors file (it is a pointer of Git LFS, without the "
+     "weights): copy it anew"),
+    ("a reward model's weights of which a part is missing", weights(lambda whole: whole[:70]),
+     ["rewards[1]={name: judge, model: {path: FOLDER/model}}"],
+     "rewards[1].model.path: FOLDER/model/model.safetensors is not a safetensors file (it has 70 bytes, and its header "
+     "says 72): copy it anew"),
     ("an unsupported family", config(model_type="mixtral"), [],
      "model folder FOLDER/model is of family mixtral, which cannot be trained: use Qwen2, Qwen2.5, Qwen3 and Llama"),
     ("a classifier", config(architectures=["LlamaForSequenceClassification"]), [],

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from simplerl_api import overrides, yaml12
 from simplerl_api.failures import TrainerFailure
@@ -29,7 +31,7 @@ def model(tmp_path: Path) -> Path:
         "eos_token_id": make_tokenizer().token_to_id(EOS),
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
-    (folder / "model.safetensors").write_bytes(b"w" * 100)
+    save_file({"a": torch.zeros(20)}, folder / "model.safetensors")
     return folder
 
 
@@ -154,7 +156,7 @@ CHANGES = {
         ["model"],
     ),
     "the size of the model's weights": (
-        lambda folder, model: (model / "model.safetensors").write_bytes(b"w" * 101),
+        lambda folder, model: save_file({"a": torch.ones(21)}, model / "model.safetensors"),
         ["model"],
     ),
     "two at once": (

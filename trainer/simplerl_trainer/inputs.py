@@ -15,7 +15,7 @@ from simplerl_trainer.data import known, levels, prompts, questions, stops, temp
 from simplerl_trainer.data.questions import Keys, Question
 from simplerl_trainer.data.tokenizer import Tokenizer
 from simplerl_trainer.fingerprints import Fingerprint
-from simplerl_trainer.models import families, sharding
+from simplerl_trainer.models import families, shapes, sharding
 from simplerl_trainer.progress.log import Log
 from simplerl_trainer.rewards import python
 from simplerl_trainer.samples import Prompt, Sample
@@ -138,6 +138,7 @@ def judge_folders(run: Run, commits: Mapping[str, str]) -> dict[int, Path]:
             found[i] = hub.model_folder(reward.model.hub, commits[judge(i)], field, weights=False)
         elif reward.model is not None:
             found[i] = Path(reward.model.path or "")
+            shapes.read(found[i], f"{judge(i)}.path")
     return found
 
 
@@ -148,6 +149,8 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     """
     spec = run.spec
     model = families.read(model_folder, weights=spec.model.hub is None)
+    if spec.model.hub is None:
+        shapes.read(model_folder)  # a copy that was cut short would be found out on the GPUs only
     _check_context(spec, model_folder, model.max_position_embeddings)
     sharding.check(model_folder, run.plan.tensor_parallel_size)
     tokenizer = Tokenizer(model_folder)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from simplerl_api.spec.hub import HubQuestions
 from simplerl_api.struct import Path, Prose, Struct, Text, Union
@@ -66,8 +66,23 @@ class Levels(Struct):
         return self
 
 
+SLOT = "{question}"
+"""Where a literal template takes the question."""
+TEMPLATE_RULE = (
+    f"data.promptTemplate has no {SLOT} in it: add it, name qwen-boxed or chat, or leave it out for the tokenizer's own"
+)
+
+
 class Data(Struct):
     """Training questions."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "!has(self.promptTemplate) || self.promptTemplate in ['qwen-boxed', 'chat'] || "
+            f"self.promptTemplate.contains('{SLOT}')",
+            TEMPLATE_RULE,
+        ),
+    )
 
     train: Questions
     """The training questions. Those that also stand in an evaluation data set are dropped and counted."""
@@ -81,3 +96,10 @@ class Data(Struct):
     counted. Absent: all. simpleRL-reason used 3 to 5 of MATH."""
     max_prompt_tokens: int = Field(default=1024, ge=1, le=1_000_000)
     """Longest prompt in tokens; longer ones are dropped and counted."""
+
+    @field_validator("prompt_template")
+    @classmethod
+    def _takes_the_question(cls, value: str | None) -> str | None:
+        if value not in (None, "qwen-boxed", "chat") and SLOT not in value:
+            raise ValueError(TEMPLATE_RULE)
+        return value

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from simplerl_api.spec.data import Fields, Questions
-from simplerl_api.struct import Struct, Text
+from simplerl_api.struct import Struct
 
 
 class EvaluationSet(Questions):
@@ -13,8 +13,9 @@ class EvaluationSet(Questions):
 
     members = ("file", "hub", "reasoningGym")
 
-    name: Text
-    """Name in the status and the metrics; no two data sets share one. Under the names minerva_math and olympiadbench
+    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^./][^/]*$")]
+    """Name in the status, the metrics and the samples' files, at most 200 characters without a slash, the first of them
+    no dot; no two data sets share one. Under the names minerva_math and olympiadbench
     numbers may differ as far as those sets allow: by 1 %, and by each record's `error`."""
     fields: Fields | None = None
     """Keys of its records, for example `{question: problem}`. Absent: those of `data.fields`."""

@@ -65,7 +65,8 @@ class Rollout(Struct):
     engines_per_gpu: int | None = Field(default=None, ge=1, le=8)
     """vLLM engines on each GPU that rolls out, or on each group of tensorParallelSize GPUs; several share a GPU under
     CUDA MPS where it can be started. Absent: 4 on GPUs where `simplerl` runs the job itself and sees that the model has
-    at most a billion parameters, else 1."""
+    at most a billion parameters, else 1: the operator plans before there are pods, and a spec names a model without its
+    size. The driver's log says where more engines than the plan's would draw faster."""
     engines: int | None = Field(default=None, ge=1, le=4096)
     """Engines in all, in place of enginesPerGpu; spread evenly over the GPUs that roll out."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)

@@ -42,13 +42,17 @@ class Schedule(Struct):
     """Last rate as a share of learningRate; CosineWithMin only."""
 
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+"""Share of a moment estimate that an optimizer step keeps, at least 0 and less than 1."""
+
+
 class Optimizer(Struct):
     """AdamW (https://arxiv.org/abs/1711.05101)."""
 
     learning_rate: float = Field(ge=0, le=1)
     """Learning rate, for example 5.0e-7; 0 leaves the weights as they are."""
-    betas: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: [0.9, 0.95])
-    """Decay of the two moment estimates."""
+    betas: Annotated[list[Decay], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: [0.9, 0.95])
+    """Decay of the two moment estimates, each at least 0 and less than 1."""
     weight_decay: float = Field(default=0.0, ge=0, le=1)
     """Weight decay."""
     max_grad_norm: float = Field(default=1.0, gt=0, le=1e6)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_api.spec.data import SLOT
 from simplerl_trainer.data.tokenizer import Tokenizer
 
 FIELD = "data.promptTemplate"
-SLOT = "{question}"
 QWEN_BOXED = (
     "<|im_start|>system\nPlease reason step by step, and put your final answer within \\boxed{}.<|im_end|>\n"
     "<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant"
