@@ -55,6 +55,8 @@ class Termination(Struct):
     """Its exit code."""
     reason: Annotated[str, Field(max_length=128)]
     """Kubernetes' word for it, for example OOMKilled."""
+    log: Annotated[str, Field(max_length=1024)] | None = None
+    """Its last lines where it ended by itself with an exit code, at most 1024 characters, the job's token left out."""
 
 
 class AttemptStatus(Struct):

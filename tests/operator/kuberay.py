@@ -74,9 +74,9 @@ class Cluster:
             containerStatuses=[container_status(container, state)],
         )
 
-    def end(self, pod: str, exit_code: int, reason: str) -> None:
+    def end(self, pod: str, exit_code: int, reason: str, message: str = "") -> None:
         container = self.plane.find(self.pod_path(pod))["spec"]["containers"][0]
-        state = {"terminated": {"exitCode": exit_code, "reason": reason}}
+        state = {"terminated": {"exitCode": exit_code, "reason": reason, "message": message}}
         self.set_pod(
             pod,
             phase="Failed",

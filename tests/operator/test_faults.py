@@ -1,5 +1,6 @@
 """What goes wrong in a job's life, and how it is said on the object."""
 
+import base64
 import json
 import time
 from collections.abc import Callable
@@ -347,6 +348,14 @@ def worker_ends_and_goes(cluster: Cluster) -> None:
     cluster.delete_pod(f"{cluster.name}-workers-worker-1")
 
 
+def worker_fails(cluster: Cluster) -> None:
+    """kubelet gives the container's last lines (FallbackToLogsOnError); Ray could have written its token there."""
+    secret = cluster.plane.find(f"/api/v1/namespaces/{cluster.namespace}/secrets/{cluster.name.removesuffix('-1')}")
+    token = base64.b64decode(secret["data"]["auth_token"]).decode()
+    message = f"Traceback\nwith {token}\nRuntimeError: the raylet did not start with {token}\n"
+    cluster.end(f"{cluster.name}-workers-worker-1", 1, "Error", message)
+
+
 def worker_goes(cluster: Cluster) -> None:
     cluster.delete_pod(f"{cluster.name}-workers-worker-1")
 
@@ -387,6 +396,22 @@ LOSSES: list[tuple[str, Callable[[Any], None], str, str, list[dict[str, Any]]]] 
         "worker pod {c}-workers-worker-1 ended: "
         "container ray-worker OOMKilled (exit code 137) at its memory limit of 4Gi",
         [{"pod": "{c}-workers-worker-1", "container": "ray-worker", "exitCode": 137, "reason": "OOMKilled"}],
+    ),
+    (
+        "a worker that ended by itself",
+        worker_fails,
+        "WorkerLost",
+        "worker pod {c}-workers-worker-1 ended: "
+        "container ray-worker Error (exit code 1): RuntimeError: the raylet did not start with ***",
+        [
+            {
+                "pod": "{c}-workers-worker-1",
+                "container": "ray-worker",
+                "exitCode": 1,
+                "reason": "Error",
+                "log": "Traceback\nwith ***\nRuntimeError: the raylet did not start with ***",
+            }
+        ],
     ),
     ("a worker that is deleted", worker_goes, "WorkerLost", "worker pod {c}-workers-worker-1 was deleted", []),
     ("a RayCluster that is deleted", cluster_goes, "ClusterLost", "RayCluster {c} was deleted by somebody", []),

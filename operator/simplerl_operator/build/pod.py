@@ -133,6 +133,8 @@ def _container(
         "name": name,
         "image": job.plan.image,
         "imagePullPolicy": "IfNotPresent",
+        # the last lines of a container that ended by itself come with its pod's status, and outlive it
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": _environment(job.spec, secrets),
         "resources": {kind: amounts for kind, amounts in given.items() if amounts},
         "securityContext": {

@@ -13,6 +13,7 @@ from simplerl_operator.observe.observation import Observation
 LOG_BYTES = 4096
 MAX_ATTEMPTS = 5
 MAX_TERMINATIONS = 20
+MAX_LOGS = 3
 _RESTING = frozenset({Phase.QUEUED, Phase.SUSPENDED, Phase.SUCCEEDED, Phase.FAILED})
 """Phases in which the job's own clock stands."""
 _BETWEEN = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDING, Phase.RECOVERING})
@@ -190,8 +191,10 @@ def _heard_late(seen: Observation) -> list[AttemptStatus]:
 
 
 def _terminations(seen: Observation) -> list[Termination]:
-    found = [t for pod in pods.ordered((*seen.lost, *seen.pods)) for t in pod.terminations]
-    return list(dict.fromkeys(found))[:MAX_TERMINATIONS]
+    """How containers ended; what the first of them wrote last, since those that follow mostly miss the first."""
+    found = list(dict.fromkeys(t for pod in pods.ordered((*seen.lost, *seen.pods)) for t in pod.terminations))
+    told = [t for t in found if t.log is not None][:MAX_LOGS]
+    return [t if t in told else t.model_copy(update={"log": None}) for t in found][:MAX_TERMINATIONS]
 
 
 def log_tail(lines: tuple[str, ...]) -> str:

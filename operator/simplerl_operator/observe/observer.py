@@ -88,7 +88,8 @@ class Observer:
 
     async def _attempt(self, job: Job) -> Observation:
         cluster, there = await asyncio.gather(self._cluster(job), self._pods(job))
-        lost = self._evidence.lost(job, {pod.uid for pod in there})
+        token = self._tokens.of(job)
+        lost = tuple(pods.redacted(pod, token) for pod in self._evidence.lost(job, {pod.uid for pod in there}))
         retired = self._evidence.retired(job.key)
         current = tuple(pod for pod in there if pod.attempt == job.cluster_attempt and pod.uid not in retired)
         former = tuple(pod for pod in there if pod not in current)
@@ -142,7 +143,8 @@ class Observer:
 
     async def _pods(self, job: Job) -> tuple[Pod, ...]:
         found = await self._api.list(POD, job.namespace, labels=f"{names.LABEL_UID}={job.uid}")
-        return tuple(pods.ordered(pods.read(document) for document in found))
+        token = self._tokens.of(job)
+        return tuple(pods.ordered(pods.redacted(pods.read(document), token) for document in found))
 
     async def _rising(self, seen: Observation) -> Observation:
         """Pods that are not all ready; the Events of whatever stands still are read."""

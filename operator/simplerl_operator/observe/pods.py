@@ -2,18 +2,22 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simplerl_api import names
 from simplerl_api.status import Termination
 from simplerl_operator import clock
+from simplerl_operator.redaction import redact
 
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "Shutdown", "NodeLost", "NodeAffinity"})
 _OWN_LIMIT = ("exceeds the limit", "exceeded its local", "exceeds the total limit", "exceeded the total limit")
 """Words of kubelet where a pod took more ephemeral storage than its own limit."""
 OUT_OF_MEMORY = "OOMKilled"
 """kubelet's word for a container whose process the kernel ended at the container's memory limit."""
+_BY_SIGNAL = 128
+"""Exit codes from here on are 128 and the number of a signal."""
+_LOG_LENGTH, _LINE_LENGTH = 1024, 300
 HEAD = "head"
 WORKER = "worker"
 
@@ -124,7 +128,7 @@ def read(document: Mapping[str, Any]) -> Pod:
             if "waiting" in (s.get("state") or {})
         ),
         terminations=tuple(
-            Termination(pod=metadata["name"], container=s["name"], exit_code=t["exitCode"], reason=t.get("reason", ""))
+            _termination(metadata["name"], s["name"], t)
             for s in statuses
             if (t := (s.get("state") or {}).get("terminated") or (s.get("lastState") or {}).get("terminated"))
             and t["exitCode"] != 0
@@ -167,5 +171,24 @@ def _auth_mode(spec: Mapping[str, Any]) -> str:
     return next((v.get("value", "") for v in variables if v["name"] == "RAY_AUTH_MODE"), "")
 
 
+def redacted(pod: Pod, token: str) -> Pod:
+    """The pod without the job's token in what its containers said."""
+    if not pod.terminations:
+        return pod
+    clean = (t if t.log is None else t.model_copy(update={"log": redact(t.log, token)}) for t in pod.terminations)
+    return replace(pod, terminations=tuple(clean))
+
+
+def _termination(pod: str, container: str, terminated: Mapping[str, Any]) -> Termination:
+    """kubelet's message is what the container wrote last
+    (https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/). One that a signal ended
+    did not know of its end."""
+    code, said = terminated["exitCode"], str(terminated.get("message", "")).strip()
+    log = said[-_LOG_LENGTH:] if said and code < _BY_SIGNAL else None
+    return Termination(pod=pod, container=container, exit_code=code, reason=terminated.get("reason", ""), log=log)
+
+
 def _ending(termination: Termination) -> str:
-    return f"{termination.reason or 'ended'} (exit code {termination.exit_code})"
+    """How a container ended, with its last line."""
+    last = "" if termination.log is None else f": {termination.log.splitlines()[-1].strip()[-_LINE_LENGTH:]}"
+    return f"{termination.reason or 'ended'} (exit code {termination.exit_code}){last}"
