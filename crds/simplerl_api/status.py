@@ -89,6 +89,8 @@ class ClusterStatus(Struct):
     """Worker pods that are ready."""
     desired_workers: int = 0
     """Worker pods wanted."""
+    admission: Time | None = None
+    """When its queue admitted it, by the queue's clock: another time means that its pods were taken in between."""
     pod_set: Annotated[str, Field(max_length=16)] | None = None
     """Digest of the uids of its pods, once all were ready: another one means that a pod was lost or replaced."""
 

@@ -23,10 +23,11 @@ _numbers = itertools.count(1)
 class Place:
     """A control plane with KubeRay, Kueue and the operator."""
 
-    def __init__(self, plane: ControlPlane, heads: Heads, controllers: Controllers) -> None:
+    def __init__(self, plane: ControlPlane, heads: Heads, controllers: Controllers, operator: OperatorProcess) -> None:
         self.plane = plane
         self.heads = heads
         self.controllers = controllers
+        self.operator = operator
 
     def queue(self, *, jobs: int) -> str:
         """A namespace whose LocalQueue team-a has quota for so many tiny jobs; a job of higher priority may preempt."""
@@ -108,7 +109,7 @@ def place(heads: Heads, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pl
         address = f"http://127.0.0.1:{heads.port}/{{namespace}}/{{cluster}}"
         operator = OperatorProcess(plane, tmp_path_factory.mktemp("operator"), address)
         operator.start()
-        yield Place(plane, heads, controllers)
+        yield Place(plane, heads, controllers, operator)
     finally:
         if operator is not None:
             operator.stop()
@@ -163,6 +164,29 @@ def test_quota_preemption_and_a_second_admission(place: Place) -> None:
     first.head.say(state="Succeeded", step=60)
     first.reaches("Succeeded")
     second.training()
+
+
+def test_an_eviction_that_an_operator_slept_through_is_not_charged(place: Place) -> None:
+    namespace = place.queue(jobs=1)
+    life = place.job("alone", namespace)
+    life.training()
+    assert life.status["cluster"]["admission"]
+    (workload,) = place.workloads(namespace)
+    path = f"{GROUP}/namespaces/{namespace}/workloads/{workload['metadata']['name']}"
+    pods = {pod["metadata"]["uid"] for pod in life.cluster().pods()}
+    place.operator.kill()
+    place.plane.merge(path, {"spec": {"active": False}})
+    eventually("the pods to be gone", lambda: life.cluster().pods() == [], 30)
+    place.plane.merge(path, {"spec": {"active": True}})
+    others = eventually("other pods", lambda: len(found := life.cluster().pods()) == 4 and found, 30)
+    assert not pods & {pod["metadata"]["uid"] for pod in others}
+    life.head.progress = None
+    life.head.jobs.clear()
+    place.operator.start()
+    status = life.reaches("Provisioning")
+    assert (status["attempt"], status.get("failures", 0), status["interruptions"]) == (2, 0, 1)
+    assert status["attempts"][-1]["reason"] == "Evicted"
+    life.resumed(2)
 
 
 def test_a_job_that_is_over_or_deleted_holds_no_quota(place: Place) -> None:

@@ -152,6 +152,62 @@ def test_an_admission_that_nobody_saw_is_written_too() -> None:
     assert after.admitted_time == rfc3339(NOW)
 
 
+def again(since: str, **fields: Any) -> Observation:
+    """A job that trained under the admission of 12:00, as an operator finds it that was away."""
+    rows = [
+        {"type": "Admitted", "status": "True", "reason": "Admitted", "message": "", "lastTransitionTime": since},
+        {
+            "type": "Evicted", "status": "False", "reason": "QuotaReserved", "message": f"Previously: {TAKEN}",
+            "lastTransitionTime": since,
+        },
+    ]  # fmt: skip
+    running = workloads.read({"metadata": {"name": "w"}, "spec": {}, "status": {"conditions": rows}})
+    status = submitted(phase="Training", admittedTime=rfc3339(NOW - 900), training=documents_training(7))
+    status["cluster"]["admission"] = "2027-01-15T12:00:00Z"
+    status["plan"] |= {"placement": "Colocated", "ranks": 3}
+    found = job(status, placement={"colocated": {}}, labels={QUEUE: "team-a"}, recovery={"backoffLimit": 1})
+    others = tuple(replace(p, uid=f"new-{p.uid}", ready=False) for p in all_pods())
+    return seen(job=found, **{"pods": others, "workload": running, **fields})
+
+
+def documents_training(step: int) -> dict[str, Any]:
+    return {"step": step, "totalSteps": 60, "progressPercent": 11, "lastUpdateTime": rfc3339(NOW - 60)}
+
+
+def test_pods_that_kueue_took_and_gave_again_while_nobody_looked_are_not_charged() -> None:
+    decision, after = decide(again("2027-01-15T12:07:00Z"))
+    assert (decision.phase, decision.reason, decision.wake) == (Phase.QUEUED, "Evicted", 0.0)
+    assert decision.message == f"Kueue took the pods back and admitted the job again while nobody looked: {TAKEN}"
+    assert (after.failures, after.interruptions, after.attempts[-1].last_step) == (0, 1, 7)
+    observation = again("2027-01-15T12:07:00Z")
+    next_look = replace(observation, job=replace(observation.job, status=after))
+    _, begun = decide(next_look)
+    assert (begun.phase, begun.attempt, begun.admitted_time) == (Phase.PROVISIONING, 2, rfc3339(NOW))
+    assert begun.cluster is not None
+    assert (begun.cluster.admission, begun.cluster.pod_set) == ("2027-01-15T12:07:00Z", None)
+    # its new pods come up, and are no loss
+    decision, later = decide(replace(observation, job=replace(observation.job, status=begun)))
+    assert (decision.phase, decision.reason, later.failures) == (Phase.PROVISIONING, "WaitingForPods", 0)
+
+
+NO_EVICTION: dict[str, Observation] = {
+    "the same admission": again("2027-01-15T12:00:00Z"),
+    "no Workload": again("2027-01-15T12:07:00Z", workload=None),
+    "an admission that was never known": (
+        lambda o: replace(o, job=replace(o.job, status=o.job.status.model_copy(
+            update={"cluster": o.job.status.cluster.model_copy(update={"admission": None})}  # type: ignore[union-attr]
+        )))
+    )(again("2027-01-15T12:07:00Z")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_EVICTION)
+def test_other_pods_without_an_eviction_are_a_loss(name: str) -> None:
+    decision, after = decide(NO_EVICTION[name])
+    assert (decision.phase, decision.reason) == (Phase.RECOVERING, "WorkerLost")
+    assert (after.failures, after.interruptions) == (1, 0)
+
+
 def test_a_queue_without_kueue_is_said() -> None:
     waiting = seen(
         job=job(started(60), labels={QUEUE: "team-a"}),

@@ -35,6 +35,24 @@ def held_back(seen: Observation, now: float) -> Decision | None:
     )
 
 
+def readmitted(seen: Observation, now: float) -> Decision | None:
+    """Kueue took the pods and gave others while the operator was away: what ended in between is no failure. Another
+    attempt begins with the admission."""
+    if seen.job.status.phase is Phase.QUEUED or not seen.readmitted:
+        return None
+    assert seen.workload is not None, "an admission is Kueue's"
+    why = seen.workload.evicted_before
+    return Decision(
+        phase=Phase.QUEUED,
+        reason=Reason.EVICTED,
+        message="Kueue took the pods back and admitted the job again while nobody looked" + (f": {why}" if why else ""),
+        cluster_ready=False,
+        queued=True,
+        ended=Ended(charged=False) if _at_work(seen) else None,
+        wake=0.0,
+    )
+
+
 def admitted(seen: Observation, now: float) -> Decision | None:
     """Admission is written down before anything else: the clocks of the attempt count from it."""
     waited = seen.job.status.phase is Phase.QUEUED

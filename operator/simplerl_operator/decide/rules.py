@@ -23,6 +23,7 @@ RULES: Sequence[Rule] = (
     recovering.recovering,  # between two attempts
     attempt.name_taken,  # the RayCluster is ours
     queue.held_back,  # Kueue lets it run; what it takes from it is no loss
+    queue.readmitted,  # also while nobody looked
     queue.admitted,  # which is written down first, since clocks count from it
     losses.driver_failed,  # a driver's last word counts before anything that happens to its pods
     losses.ray_job_over,  # or Ray's, where the driver left none

@@ -41,6 +41,8 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
         fields |= _clocks(seen, decision, now)
     if decision.admitted:
         fields["admitted_time"] = clock.rfc3339(now)
+        if fields["cluster"] is not None and seen.workload is not None:
+            fields["cluster"] = fields["cluster"].model_copy(update={"admission": seen.workload.admitted})
     progress = seen.last_document
     if progress is not None and (decision.over or decision.ended or decision.submitted):
         fields |= figures.read(progress, before, now) | charges.forgiven(seen)
@@ -147,6 +149,7 @@ def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
         uid=seen.cluster.uid,
         head_service=seen.cluster.head_service or (before.head_service if before else None),
         submission_id=seen.job.submission_id if decision.submitted else submission,
+        admission=before.admission if before else None,
         ready_workers=ready,
         desired_workers=seen.wanted_pods - 1,
         pod_set=pod_set,

@@ -113,6 +113,15 @@ class Observation:
         return final or self.progress
 
     @property
+    def readmitted(self) -> bool:
+        """Whether Kueue took the pods and admitted the RayCluster again without anybody's looking. The times are both
+        Kueue's: an admission is known by its time."""
+        known = self.job.status.cluster.admission if self.job.status.cluster is not None else None
+        if known is None or self.cluster is None or self.cluster.suspended or self.cluster.deleting:
+            return False
+        return self.workload is not None and self.workload.admitted not in (None, known)
+
+    @property
     def wanted_pods(self) -> int:
         """The head and the workers."""
         return 1 + (self.job.plan.nodes if self.job.plan else 0)

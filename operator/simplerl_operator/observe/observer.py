@@ -71,6 +71,10 @@ class Observer:
         suspends = job.status.phase is Phase.SUSPENDING or (job.spec is not None and job.spec.suspend)
         if seen.cluster is not None and seen.cluster.suspended and not suspends:
             return await self._queued(seen)
+        if not suspends and (job.status.phase is Phase.QUEUED or _changed(seen)):
+            seen = await self._admitted(seen)
+            if seen.readmitted:
+                return seen
         if _lost_unseen(seen):
             # the event that shows how the pod ended is on its way
             await asyncio.sleep(_EVENT_SECONDS)
@@ -120,6 +124,17 @@ class Observer:
         if not job.submitted:
             self._progress.forget(job.key)
         return replace(seen, workload=await self._workload(seen), progress=progress, pods=(), lost=())
+
+    async def _admitted(self, seen: Observation) -> Observation:
+        """Kueue lets the RayCluster run; where that is not the admission that is known, the pods before were Kueue's to
+        take, and what is left of them is no evidence."""
+        seen = replace(seen, workload=await self._workload(seen)) if seen.cluster is not None else seen
+        if not seen.readmitted:
+            return seen
+        left = tuple(pod for pod in seen.pods if pod.deleting or pod.ended)
+        self._evidence.retire(seen.job.key, {pod.uid for pod in left})
+        self._progress.forget(seen.job.key)
+        return replace(seen, pods=tuple(p for p in seen.pods if p not in left), lost=(), former=seen.former + left)
 
     async def _workload(self, seen: Observation) -> Workload | None:
         """Kueue's Workload of the RayCluster; None also where no Kueue is installed."""
@@ -223,6 +238,14 @@ class Observer:
             except HeadSilent as silence:
                 head = Head(silence=f"{driver.silence}; {silence}")
         return replace(seen, head=head, progress=driver.progress, silent_since=driver.silent_since)
+
+
+def _changed(seen: Observation) -> bool:
+    """Whether the pods of a RayCluster that a queue admitted are not those that were ready."""
+    cluster = seen.job.status.cluster
+    if cluster is None or cluster.admission is None or cluster.pod_set is None:
+        return False
+    return cluster.pod_set != pods.set_digest(seen.pods)
 
 
 def _lost_unseen(seen: Observation) -> bool:

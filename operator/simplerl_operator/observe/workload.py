@@ -41,6 +41,12 @@ class Workload:
         return condition if condition is not None and condition.status == "True" else None
 
     @property
+    def evicted_before(self) -> str:
+        """Why what ran was stopped at an earlier time; Kueue keeps the words when it admits it again."""
+        condition = self.conditions.get("Evicted")
+        return condition.message.removeprefix("Previously: ") if condition is not None else ""
+
+    @property
     def waiting(self) -> str:
         """Why it has no quota, in Kueue's words."""
         condition = self.conditions.get("QuotaReserved")
