@@ -803,3 +803,141 @@ x \to 2  !=  2
 \sum_{i=1}^{3} i  !=  6
 \text{Saturday}  !=  Sat
 """
+CALCULUS = r"""
+\int_0^1 x\,dx  ==  \int_{0}^{1} x \, dx
+\int_0^1 t^2\,dt  ==  \int_0^1 x^2 dx
+\int_0^1 x^2 dx  !=  \int_0^1 x^3 dx
+\int_0^1 x dx  !=  \int_0^2 x dx
+\int_0^1 x dx  !=  \int_0^1 x dy
+\int x dx  !=  \int_0^1 x dx
+∫_0^1 x dx  ==  \int_0^1 x\,\mathrm{d}x
+\int_0^1 (x+1)^2 dx  ==  \int_0^1 (x^2+2x+1) dx
+\int_0^1 \theta \, d\theta  ==  \int_0^1 x dx
+\int_0^\pi \sin x\,dx  ==  \int_0^{\pi} \sin(x) dx
+2\int_0^1 f(x)dx  ==  \int_0^1 f(x)dx + \int_0^1 f(x)dx
+\int_0^1 x dx + 1  !=  \int_0^1 x dx
+\int_0^1\int_0^2 xy\,dx\,dy  ==  \int_0^1\int_0^2 ts\,dt\,ds
+\int_0^1\int_0^2 x\,dx\,dy  !=  \int_0^1\int_0^2 y\,dx\,dy
+\oint f dz  !=  \int f dz
+\int_0^1 f(x)dx = 3  !=  \int_0^2 f(x)dx = 3
+\int_0^1 f(x)dx = 3  ==  3
+\sum_{i=1}^{n} i^2  ==  \sum_{k=1}^n k^2
+\sum_{i=1}^{n} i^2  !=  \sum_{i=1}^n i^3
+\sum_{i=1}^n i  !=  \sum_{i=0}^n i
+\sum_{i=1}^n i  !=  \prod_{i=1}^n i
+\sum_{i=1}^{n}\sum_{j=1}^{n} i  !=  \sum_{i=1}^n\sum_{j=1}^n j
+\sum_{i=1}^{n}\sum_{j=1}^{n} ij  ==  \sum_{a=1}^{n}\sum_{b=1}^{n} ab
+\sum_{i=1}^n a_i  ==  \sum_{k=1}^n a_k
+\sum_{i=1}^n a_i  !=  \sum_{i=1}^n b_i
+\sum_{i=1}^n a_i  !=  \sum_{i=1}^n a_j
+\sum_{i<j} x_i x_j  ==  \sum_{i<j} x_ix_j
+\sum_{i<j} x_i x_j  !=  \sum_{i \le j} x_i x_j
+S = \sum_{i=1}^{n} i  ==  \sum_{i=1}^n i
+n  !=  \sum_{i=1}^n i
+∑_{i=1}^n i  ==  \displaystyle\sum\limits_{i=1}^n i
+\frac{1}{n}\sum_{i=1}^n x_i  ==  \frac{\sum_{i=1}^{n} x_i}{n}
+\sum_{k=0}^{\infty} \frac{x^k}{k!}  ==  \sum_{n=0}^\infty \frac{x^n}{n!}
+\prod_{i=1}^n (1+x_i)  ==  \prod_{k=1}^n (x_k+1)
+\prod_{i=1}^n (1+x_i)  !=  \prod_{i=1}^n (2+x_i)
+\lim_{h \to 0} \frac{f(x+h)-f(x)}{h}  ==  \lim_{t\to 0} \frac{f(x+t)-f(x)}{t}
+\lim_{x\to 0^+} \ln x  ==  \lim_{x \to 0^{+}} \ln x
+\lim_{x\to 0^+} f(x)  !=  \lim_{x\to 0^-} f(x)
+\lim_{x\to 0^+} f(x)  !=  \lim_{x\to 0} f(x)
+\lim_{x\to 0} f(x)  !=  \lim_{x\to 1} f(x)
+\lim_{n\rightarrow\infty} a_n  ==  \lim_{n\to\infty} a_n
+x \equiv 3 \pmod{7}  ==  x\equiv 3 \pmod 7
+x ≡ 3 (mod 7)  ==  x\equiv 3 \pmod 7
+x \equiv 3 \ (\text{mod } 7)  ==  x \equiv 3 \bmod 7
+x \equiv 10 \pmod{7}  ==  x\equiv 3 \pmod 7
+-4 \pmod 7  ==  x \equiv 3 \pmod 7
+x \equiv 4 \pmod 7  !=  x \equiv 3 \pmod 7
+y \equiv 3 \pmod 7  !=  x \equiv 3 \pmod 7
+x \equiv 3 \pmod{14}  !=  x \equiv 3 \pmod 7
+x = 3  !=  x \equiv 3 \pmod 7
+3  !=  x \equiv 3 \pmod 7
+3 \pmod{7}  ==  3
+10 \pmod 7  !=  3
+x \equiv a \pmod n  ==  x\equiv a\pmod{n}
+n \equiv 1, 3 \pmod{8}  ==  n \equiv 3, 1 \pmod 8
+n \equiv 1 \pmod{8}  !=  n \equiv 1, 3 \pmod 8
+x \equiv 1 \text{ or } 5 \pmod{6}  ==  1, 5 \pmod 6
+x \equiv 1 \pmod{6}, x\equiv 2 \pmod 5  !=  x \equiv 1 \pmod{6}
+"""
+THOUSANDS = r"""
+10 000  ==  10000
+10000  ==  10 000
+10\,000  ==  10 000
+10\;000  ==  10000
+10~000  ==  10000
+10 000  ==  10000
+10 000  ==  10,000
+10 000  ==  10{,}000
+10 000  !=  10001
+10 000  !=  10
+10 000  !=  1000
+1 234 567  ==  1234567
+1 234.5  ==  1234.5
+-1 000  ==  -1000
+x = 1 000  ==  1000
+(1 000, 2 000)  ==  (1000,2000)
+1 000, 2 000  ==  2000, 1000
+2 \cdot 1 000  ==  2000
+12 345 m  ==  12345
+\$1 500  ==  1500
+10 00  !=  1000
+10 0000  !=  100000
+1000 000  !=  1000000
+1 00  !=  100
+0 123  !=  123
+1 234 56  !=  123456
+1,000 000  !=  1000000
+2.5 100  !=  2.5100
+1 000  !=  1, 0
+3 456/789  ==  3\frac{456}{789}
+3 456/789  !=  3456/789
+1 1/2  ==  1.5
+1 1/2  !=  11/2
+x^2 100  !=  x^{2100}
+"""
+UNUSUAL = r"""
+45 min  ==  45 minutes
+45 min  ==  45
+45 min  !=  45 sec
+30 sec  ==  30\text{ seconds}
+3\text{ min}  ==  3 minutes
+\min(3,4)  ==  3
+\sec 0  ==  1
+7 \text{ p.m.}  ==  7 pm
+7 pm  !=  7 am
+\cos(60°)  ==  \frac12
+\cos(60°)  !=  \cos 60
+\{x | x > 3\}  ==  (3,\infty)
+x > 3  ==  \{x : x > 3\}
+\{x | |x| < 3\}  ==  (-3, 3)
+\{x | x > 3\}  !=  [3,\infty)
+a) 3, b) 5  ==  3, 5
+(a) 3, (b) 5  ==  (3, 5)
+(i) 3; (ii) 4  ==  3, 4
+\text{(a) }3, \text{ (b) }4  ==  3, 4
+(a) 3, (b) 5  !=  3, 6
+(a) (1,2), (b) (3,4)  ==  (1,2), (3,4)
+(a, b)  !=  (b, a)
+5\\  ==  5
+y=-\frac12x+4  ==  x+2y=8
+(x-2)^2+(y+3)^2=16  ==  x^2+y^2-4x+6y-3=0
+(x-2)^2+(y+3)^2=16  !=  x^2+y^2-4x+6y+3=0
+4^{n}  ==  2^{2n}
+4^n  !=  4n
+\frac{7}{10}  ==  70\%
+\frac{1}{3}  !=  33.3\%
+DNE  !=  0
+DNE  ==  \text{DNE}
+\infty  !=  DNE
+2:3:4  !=  4:3:2
+|x| < 1  ==  (-1,1)
+|x| < 1  !=  [-1,1]
+p = 0.25  ==  \frac14
+25\%  !=  4
+\lg 100  ==  2
+July 4  !=  July 5
+"""

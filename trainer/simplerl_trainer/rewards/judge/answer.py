@@ -6,6 +6,7 @@ from simplerl_trainer.rewards.judge import parsing, text
 from simplerl_trainer.rewards.judge.terms import (
     Bare,
     Based,
+    Binder,
     Call,
     Huge,
     Num,
@@ -38,6 +39,9 @@ _ORDINAL = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z]")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+(?=[A-Za-z]{2})", re.IGNORECASE)
+_LABEL = re.compile(r"(?:^|[,;]?\s*\b(?:and|or)\b\s+|[,;]\s*)\(?([a-hivA-H]{1,3})\)\s*(?=\S)")
+_LABEL_IN_TEXT = re.compile(r"\\text\s*\{\s*((?:and\s+|or\s+)?\(?[a-hiv]{1,3}\)\s*)\}")
+_LABELS = (("a", "b", "c", "d", "e", "f", "g", "h"), ("i", "ii", "iii", "iv", "v", "vi"))
 _INTRODUCED = re.compile(r"(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?\s*", re.IGNORECASE)
 _INTRODUCED_IN_TEXT = re.compile(r"\\text\s*\{\s*(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?\s*\}", re.IGNORECASE)
 _EQUATION_OF_NAMES = re.compile(r"[A-Za-z]{2,}\s*=\s*[A-Za-z]{2,}")
@@ -62,7 +66,7 @@ def read(canonical: str) -> Term:
             return Based(based[1].upper(), base)
     if (date := text.date(found)) is not None:
         return Text(date)
-    found = _ARTICLE.sub("", found)
+    found = _without_labels(_ARTICLE.sub("", found))
     if "th" in found or "st" in found or "nd" in found or "rd" in found:
         found = _ORDINAL.sub(r"\1", found)
     try:
@@ -73,6 +77,20 @@ def read(canonical: str) -> Term:
         if (value := _value_at_end(found)) is not None:
             return value
         raise
+
+
+def _without_labels(found: str) -> str:
+    """`a) 3, b) 5` and `(i) 3, (ii) 5` without the labels of the parts; all else as it is."""
+    if ")" not in found:
+        return found
+    plain = _LABEL_IN_TEXT.sub(r"\1", found)
+    labels = list(_LABEL.finditer(plain))
+    if len(labels) < 2 or labels[0].start() > 0:
+        return found
+    names = tuple(label[1].lower() for label in labels)
+    if not any(names == order[: len(names)] for order in _LABELS):
+        return found
+    return _LABEL.sub(lambda m: "" if m.start() == 0 else ", ", plain)
 
 
 def _value_at_end(found: str) -> Term | None:
@@ -92,7 +110,7 @@ def _sound(term: Term) -> Term:
         case Call("*", (Sym(), Seq(left, right, (_, _, *_)) as members)):
             return Relation((term.args[0], members), ("=",) if left + right == "()" else ("in",))
     for part in parts(term):
-        if isinstance(part, Call) and not all(isinstance(a, Num | Sym | Call) for a in part.args):
+        if isinstance(part, Call) and not all(isinstance(a, Num | Sym | Call | Binder) for a in part.args):
             raise Unreadable(f"{part.name} is applied to what is no expression")
     return term
 
@@ -103,6 +121,8 @@ def stripped(canonical: str) -> str:
     for _ in range(3):
         before = found
         found = found.strip().strip("`").strip()
+        while found.endswith("\\\\"):  # a line's end
+            found = found[:-2].rstrip()
         if found.startswith("**") or found.endswith("**"):
             found = found.strip("*").strip()
         while found and found[-1] in ".,;:!?" and not found.endswith("\\!") and not _factorial(found):

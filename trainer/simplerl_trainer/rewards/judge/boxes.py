@@ -57,6 +57,9 @@ _LABEL_WORDS = frozenset(
         "also",
     ]
 )
+_PARTS = frozenset({"part", "parts", "case", "cases", "question", "subquestion"})
+_PART_WORDS = frozenset({"we", "get", "have", "find", "obtain", "it", "is", "answer", "to", "of", "that", "value"})
+"""Between boxes these are a label's words only where a part is named: `and for part (b) we get`."""
 _GAP_CUT = re.compile(
     r"\\(?:text|mbox|textrm|mathrm|textbf)\s*\{([^{}]*)\}|\\(?:quad|qquad|left|right|,|;|!|:| )|\\[()\[\]\\]|[$&~*]"
 )
@@ -176,8 +179,8 @@ def _joins(gap: str) -> bool:
     plain = _GAP_CUT.sub(lambda m: f" {m[1] or ''} ", gap)
     if not _GAP.fullmatch(plain):
         return False
-    words = re.findall(r"[A-Za-z]+", plain)
-    if not all(w.lower() in _LABEL_WORDS for w in words) or re.search(r"\d{2}", plain):
+    words = {w.lower() for w in re.findall(r"[A-Za-z]+", plain)}
+    if not words <= (_LABEL_WORDS | _PART_WORDS if words & _PARTS else _LABEL_WORDS) or re.search(r"\d{2}", plain):
         return False
     # = alone goes on with a calculation; `y =` is a label
     return plain.count("=") == 0 or bool(_GAP_NAME.search(plain))

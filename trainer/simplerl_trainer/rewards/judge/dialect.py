@@ -10,7 +10,8 @@ _SIGNS = {
     "ø": "\\emptyset ", "Ø": "\\emptyset ", "ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}", "ℕ": "\\mathbb{N}",
     "ℚ": "\\mathbb{Q}", "ℂ": "\\mathbb{C}",
     "≤": "\\le ", "⩽": "\\le ", "≦": "\\le ", "≥": "\\ge ", "⩾": "\\ge ", "≧": "\\ge ", "≠": "\\ne ", "≈": "\\approx ",
-    "≃": "\\approx ", "≅": "\\approx ", "±": "\\pm ", "∓": "\\mp ", "°": "^{\\circ}", "º": "^{\\circ}",
+    "≃": "\\approx ", "≅": "\\approx ", "≡": "\\equiv ", "→": "\\to ", "∑": "\\sum ", "∏": "\\prod ",
+    "∫": "\\int ", "±": "\\pm ", "∓": "\\mp ", "°": "^{\\circ}", "º": "^{\\circ}",
     "′": "'", "″": "''", "’": "'", "‘": "'", "“": '"', "”": '"', "（": "(", "）": ")", "，": ", ", "：": ":", "％": "%",
     "＝": "=", "＋": "+", "［": "[", "］": "]", "｛": "{", "｝": "}", "⟨": "\\langle ", "⟩": "\\rangle ",
     "⌊": "\\lfloor ", "⌋": "\\rfloor ", "⌈": "\\lceil ", "⌉": "\\rceil ", "∠": "\\angle ", "△": "\\triangle ",
@@ -19,7 +20,7 @@ _SIGNS = {
     "€": "\\euro ", "£": "\\pound ", "¥": "\\yen ", "¢": "\\cent ",
     "μ": "\\mu ", "µ": "\\mu ", "Å": "\\AA ",
 }  # fmt: skip
-_GREEK = {
+GREEK = {
     **dict(zip("αβγδεζηθικλνξπρστυφχψω", (
         "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "nu", "xi",
         "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
@@ -37,7 +38,11 @@ _LOWERED_RUN = re.compile("[" + "".join(_LOWERED) + "]+")
 _ROOT = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+)?")
 _ROOTS = {"√": "\\sqrt", "∛": "\\sqrt[3]", "∜": "\\sqrt[4]"}
 
+_NOON = re.compile(r"(?<![A-Za-z.])(?:[ap]\.\s?m\.?|[AP]\.\s?M\.?|(?<=\d )[AP]M)(?![A-Za-z])")
+"""Before noon and after it, in one spelling."""
 _LINES = re.compile(r"\\begin\{(cases|aligned|align\*?|gathered|split)\}(.*?)\\end\{\1\}", re.DOTALL)
+MOST_ENVIRONMENTS = 100
+"""Of a text: each that has no end is looked for to the end of the text."""
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]")
 
 TEXTS = ("text", "mbox", "textbf", "textit", "textrm", "textsf", "texttt", "hbox", "textnormal", "emph")
@@ -95,8 +100,10 @@ def canonical(text: str) -> str:
             found = re.sub(r"\\sqrt\s*(?=[0-9A-Za-z])([0-9A-Za-z])", r"\\sqrt{\1}", found)
         for pattern, replacement in _SIMPLE:
             found = pattern.sub(replacement, found)
-        found = found.replace("~", " ")
-    if "\\begin" in found:
+    found = found.replace("~", " ")
+    if ".m" in found or "M" in found:
+        found = _NOON.sub(lambda m: m[0][0].lower() + "m", found)
+    if 0 < found.count("\\begin") <= MOST_ENVIRONMENTS:
         found = _LINES.sub(lambda m: re.sub(r"\\\\(?:\[[^\]]*\])?", ", ", m[2].replace("&", " ")), found)
     return undollared(found).strip()
 
@@ -129,8 +136,8 @@ def _ascii(text: str) -> str:
 def _sign(c: str) -> str:
     if c in _SIGNS:
         return _SIGNS[c]
-    if c in _GREEK:
-        return "\\" + _GREEK[c] + " "
+    if c in GREEK:
+        return "\\" + GREEK[c] + " "
     if (digit := unicodedata.digit(c, None)) is not None:
         return str(digit)
     compatible = unicodedata.normalize("NFKC", c)

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 from simplerl_trainer.rewards.judge import answer, dialect, reading, text, units
-from simplerl_trainer.rewards.judge.comparison import Comparison, Slow
+from simplerl_trainer.rewards.judge.comparison import Comparison, Slow, binders
 from simplerl_trainer.rewards.judge.exact import Undefined
 from simplerl_trainer.rewards.judge.judgement import Judgement, Tolerance
 from simplerl_trainer.rewards.judge.terms import Based, Call, Huge, Quantity, Term, Unreadable, is_expression, variables
@@ -84,8 +84,10 @@ def _equal(gold: Term, given: Term, gold_text: str, answer_text: str, comparison
     for based, its_text in ((gold, answer_text), (given, gold_text)):
         if isinstance(based, Based) and re.fullmatch(r"[0-9A-Za-z]+", its_text.strip()):
             return based.digits.lstrip("0") == its_text.strip().upper().lstrip("0")
-    if comparison.equal(gold, given):
+    if comparison.same(gold, given):
         return True
+    if binders.holds(gold) or binders.holds(given):
+        return False
     # 5 m is five metres where the other side has no variable
     if not variables(gold) and (measured := _measured(given, answer_text)) is not None:
         return comparison.equal(gold, measured)

@@ -22,6 +22,8 @@ _PHRASE = re.compile(
     r"[\s*_:]*(?:(?:therefore|thus|simply|that|equal to|given by)\b[\s:]*)?",
     re.IGNORECASE,
 )
+_SAYS = re.compile(r"\b(?:is|are|equals?|gives?|get|have|hence|thus|therefore|so)\b", re.IGNORECASE)
+"""Makes a sentence of a few words around mathematics."""
 _BOLD = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]{1,200})\*\*(?![\w(*])")
 """Markdown's; `2**3**2` is a power."""
 _SENTENCE_END = re.compile(r"\n|[.!?](?=\s+[A-Z$\\]|\s*$|\*)|[.!?]\s*\n")
@@ -74,6 +76,8 @@ def _is_prose(text: str) -> bool:
         return True
     plain = re.sub(r"\\text\s*\{[^{}]*\}|\$[^$]*\$", " ", text)
     words = re.findall(r"(?<![\\A-Za-z{])[A-Za-z]{2,}", plain)
+    if len(words) >= 3 and _SAYS.search(plain) and _MATHEMATICS.search(text) is not None:
+        return True
     return len(words) >= 6 and bool(re.search(r"\d|\$", text))
 
 

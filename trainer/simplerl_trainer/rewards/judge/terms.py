@@ -86,6 +86,26 @@ class SetOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Congruence:
+    """Terms that are congruent for a modulus; one where only a remainder is written."""
+
+    terms: "tuple[Term, ...]"
+    modulus: "Term"
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """An integral, a sum, a product or a limit."""
+
+    name: str
+    variable: str
+    """What it runs over; empty where that is not plain."""
+    limits: "tuple[Term | None, Term | None]"
+    """Below and above its sign; of a limit the place, and from which side."""
+    body: "Term"
+
+
+@dataclass(frozen=True, slots=True)
 class Based:
     """Digits in a base that is written at them."""
 
@@ -100,7 +120,7 @@ class Text:
     words: str
 
 
-Term = Num | Sym | Call | Seq | Bare | Matrix | Relation | Quantity | SetOf | Based | Text
+Term = Num | Sym | Call | Seq | Bare | Matrix | Relation | Quantity | SetOf | Congruence | Binder | Based | Text
 
 CONSTANTS = frozenset({"pi", "e", "i", "inf"})
 REALS = Sym("\\mathbb{R}")
@@ -138,6 +158,10 @@ def members(term: Term) -> "tuple[Term, ...]":
             return (value,)
         case SetOf(_, left, right):
             return (left, right)
+        case Congruence(terms, modulus):
+            return (*terms, modulus)
+        case Binder(_, _, limits, body):
+            return (*(t for t in limits if t is not None), body)
         case _:
             return ()
 

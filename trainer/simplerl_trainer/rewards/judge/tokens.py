@@ -30,8 +30,10 @@ FUNCTIONS = UNARY | {
 _WORDS = {"pi": "\\pi", "infinity": "\\infty", "inf": "\\infty", "oo": "\\infty", "theta": "\\theta",
           "alpha": "\\alpha",
           "beta": "\\beta", "gamma": "\\gamma", "lambda": "\\lambda", "times": "\\times", "sqrt": "\\sqrt",
-          "union": "\\cup", "frac": "\\frac"}  # fmt: skip
+          "union": "\\cup", "frac": "\\frac", "mod": "\\mod"}  # fmt: skip
 _SEPARATORS = frozenset({"and", "or"})
+_TAKING_A_DIGIT = frozenset({"^", "_", "frac", "sqrt", "binom"})
+"""After these a number's digits need not belong together."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -43,7 +45,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+_GROUPED = re.compile(r"[1-9]\d{0,2}(?:\s+\d{3})+(?!,?\d|\s*/\s*\d)(?:\.\d+)?")
+"""Thousands with space between them; 3 456/789 is a mixed number."""
+_AFTER_UNIT = re.compile(r"\s*(?:[.,;/)}\]^]|$|and\b|or\b|per\b)")
 _TEXT_ARGUMENT = re.compile(r"\s*\{")
 _UPRIGHT = frozenset(("mathrm", "operatorname", "mathbf", "mathit", "mathsf", "boldsymbol", "bm", "mathbb", "mathcal"))
 
@@ -77,6 +81,9 @@ def tokens(text: str, *, words: bool = False) -> list[Token]:
             spaced = True
             continue
         if kind == "number":
+            grouped = _GROUPED.match(text, match.start())
+            if grouped is not None and not (found and found[-1].text in _TAKING_A_DIGIT):
+                value, place = "".join(grouped[0].split()), grouped.end()
             # (1,234) has two members: groups of three make a number outside brackets only
             if depth and "," in value:
                 value = value[: value.index(",")]
@@ -91,7 +98,10 @@ def tokens(text: str, *, words: bool = False) -> list[Token]:
                 depth = max(0, depth - 1)
             found.append(Token("sign", value, spaced))
         elif kind == "letters":
-            _letters(value, spaced, found, words)
+            if value in ("min", "sec") and (words or _counts(found, text, place)):
+                found.append(Token("word", value, spaced))
+            else:
+                _letters(value, spaced, found, words)
         else:
             if value in "([":
                 depth += 1
@@ -126,6 +136,11 @@ def _command(text: str, name: str, place: int, spaced: bool, found: list[Token])
         return end + 1
     found.append(Token("command", name, spaced))
     return place
+
+
+def _counts(found: list[Token], text: str, place: int) -> bool:
+    """Whether what ends at `place` is a unit after its number: `45 min` are minutes, `\\min` is a function."""
+    return bool(found) and found[-1].kind == "number" and _AFTER_UNIT.match(text, place) is not None
 
 
 def _letters(run: str, spaced: bool, found: list[Token], words: bool) -> None:

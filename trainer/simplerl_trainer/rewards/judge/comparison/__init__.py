@@ -6,10 +6,29 @@ A module says of one kind of answer when two are the same; those whose answers h
 from dataclasses import dataclass, replace
 
 from simplerl_trainer.rewards.judge import names, plusminus
-from simplerl_trainer.rewards.judge.comparison import collections, expressions, literals, quantities, relations
+from simplerl_trainer.rewards.judge.comparison import (
+    binders,
+    collections,
+    congruences,
+    expressions,
+    literals,
+    quantities,
+    relations,
+)
 from simplerl_trainer.rewards.judge.comparison.relations import Slow
 from simplerl_trainer.rewards.judge.judgement import Tolerance
-from simplerl_trainer.rewards.judge.terms import Bare, Call, Num, Quantity, Relation, Seq, Sym, Term, is_expression
+from simplerl_trainer.rewards.judge.terms import (
+    Bare,
+    Call,
+    Congruence,
+    Num,
+    Quantity,
+    Relation,
+    Seq,
+    Sym,
+    Term,
+    is_expression,
+)
 
 __all__ = ["Comparison", "Slow"]
 
@@ -22,11 +41,19 @@ class Comparison:
     quick: bool = False
     """Raise Slow rather than run sympy."""
 
+    def same(self, gold: Term, answer: Term) -> bool:
+        """Whether two whole answers are equal. Raises as `equal`."""
+        if binders.holds(gold) or binders.holds(answer):
+            gold, answer = binders.named(gold, answer, self.equal)
+        return self.equal(gold, answer)
+
     def equal(self, gold: Term, answer: Term) -> bool:
         """Raises Huge, Undefined and Slow."""
         gold, answer = plusminus.expanded(gold), plusminus.expanded(answer)
         if gold == answer:
             return True
+        if isinstance(gold, Congruence) or isinstance(answer, Congruence):
+            return congruences.same(gold, answer, self.equal)
         if isinstance(answer, Relation) and set(answer.signs) == {"~"}:
             # a rounding is near what it rounds: other numbers would be guesses
             near = replace(self, tolerance=Tolerance(relative=0.01))

@@ -1,8 +1,9 @@
 """What stands in brackets: a group, a tuple, an interval, a set, an absolute value."""
 
+from simplerl_trainer.rewards.judge import units
 from simplerl_trainer.rewards.judge.parsing import members, sums
 from simplerl_trainer.rewards.judge.parsing.cursor import Cursor
-from simplerl_trainer.rewards.judge.terms import Call, Seq, Term, Unreadable
+from simplerl_trainer.rewards.judge.terms import Call, Quantity, Seq, Term, Unreadable
 
 
 def read(cursor: Cursor, sign: str) -> Term:
@@ -33,12 +34,18 @@ def sequence(cursor: Cursor, left: str) -> Term:
         raise Unreadable(f"{left} has no end" if token is None else "brackets hold nothing")
     cursor.at += 1
     if len(items) == 1 and left + token.text in ("()", "[]"):
-        return items[0]
+        (only,) = items
+        # in a function's brackets degrees are a number: \cos(60°)
+        degrees = isinstance(only, Quantity) and only.unit == units.DEGREE
+        return Call("degree", (only.value,)) if degrees and isinstance(only, Quantity) else only
     return Seq(left, token.text, tuple(items))
 
 
 def _braces(cursor: Cursor) -> Term:
+    described = _described(cursor)
+    bars, cursor.bars, cursor.described = cursor.bars, cursor.bars + described, described
     items = members.read(cursor, "\\}", "|", "mid", ":")
+    cursor.bars, cursor.described = bars, False
     if cursor.take("|", "mid", ":"):  # {x | x > 2} is the relation
         items = members.read(cursor, "\\}")
         cursor.expect("\\}")
@@ -47,6 +54,22 @@ def _braces(cursor: Cursor) -> Term:
         return items[0]
     cursor.expect("\\}")
     return Seq("{", "}", tuple(items))
+
+
+def _described(cursor: Cursor) -> bool:
+    """Whether a sign parts what the set holds from when it does: a colon before a relation, a bar without partner."""
+    bars, colon, depth = 0, False, 1
+    for token in cursor.tokens[cursor.at :]:
+        if token.kind == "sign":
+            depth += {"\\{": 1, "\\}": -1}.get(token.text, 0)
+            if depth == 0:
+                break
+            bars += token.text == "|"
+        if token.text == ":":
+            colon = True
+        elif colon and token.text in members.RELATIONS:
+            return True
+    return bars % 2 == 1
 
 
 def group(cursor: Cursor) -> Term:

@@ -1,6 +1,6 @@
 """TeX commands: fractions, roots, constants, and what is named by a command."""
 
-from simplerl_trainer.rewards.judge.parsing import atoms, brackets, functions, members, sums, variables
+from simplerl_trainer.rewards.judge.parsing import atoms, binders, brackets, functions, members, sums, variables
 from simplerl_trainer.rewards.judge.parsing.cursor import Cursor
 from simplerl_trainer.rewards.judge.terms import EMPTY, Call, Seq, Sym, Term, Unreadable
 from simplerl_trainer.rewards.judge.tokens import FUNCTIONS
@@ -9,12 +9,8 @@ _NAMED = {"pi": Sym("pi"), "infty": Sym("inf"), "emptyset": EMPTY}
 _BOXES = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
 _UNREADABLE = frozenset(
     [
-        "int",
-        "sum",
-        "prod",
-        "lim",
         "iint",
-        "oint",
+        "iiint",
         "partial",
         "nabla",
         "ldots",
@@ -63,6 +59,8 @@ def read(cursor: Cursor, name: str) -> Term:
         items = members.read(cursor, "rangle")
         cursor.expect("rangle")
         return Seq("(", ")", tuple(items))
+    if name in binders.NAMES:
+        return binders.read(cursor, name)
     if name in FUNCTIONS:
         return functions.read(cursor, name)
     if name in ("overline", "bar", "dot", "ddot", "vec", "hat", "tilde", "widehat", "overrightarrow"):

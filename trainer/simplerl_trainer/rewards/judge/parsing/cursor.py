@@ -17,6 +17,10 @@ class Cursor:
         self.at = 0
         self.depth = 0
         """Brackets that are open."""
+        self.binders = 0
+        """Integrals, sums and limits that are open."""
+        self.described = False
+        """Whether a colon or a bar parts a set's members from their description."""
         self.bars = 0
         """Bars of absolute values that are open: the next one ends the last."""
 

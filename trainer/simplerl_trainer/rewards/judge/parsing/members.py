@@ -1,8 +1,8 @@
 """Members of lists: relations, sets joined by `\\cup`, or quantities alone."""
 
-from simplerl_trainer.rewards.judge.parsing import quantities
+from simplerl_trainer.rewards.judge.parsing import products, quantities
 from simplerl_trainer.rewards.judge.parsing.cursor import Cursor
-from simplerl_trainer.rewards.judge.terms import Relation, SetOf, Sym, Term, Unreadable
+from simplerl_trainer.rewards.judge.terms import Congruence, Relation, SetOf, Sym, Term, Unreadable
 
 RELATIONS = {
     "=": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "le": "<=", "ge": ">=", "ne": "!=", "\\ne": "!=", "lt": "<",
@@ -30,7 +30,7 @@ def read(cursor: Cursor, *closing: str) -> list[Term]:
             raise Unreadable("a colon stands where nothing can")
         if cursor.sees(".", ":"):
             cursor.finish()
-    return items
+    return _of_one_modulus(items)
 
 
 def _member(cursor: Cursor) -> Term:
@@ -49,7 +49,38 @@ def _member(cursor: Cursor) -> Term:
         signs.append("~" if rounded else RELATIONS[token.text])
         cursor.take("approx", "=")
         terms.append(_set(cursor))
+    if (modulus := _modulus(cursor)) is not None:
+        if set(signs) - {"="}:
+            raise Unreadable("an inequality has a modulus")
+        return Congruence(tuple(terms), modulus)
     return first if not signs else Relation(tuple(terms), tuple(signs))
+
+
+def _modulus(cursor: Cursor) -> Term | None:
+    """That of `3 \\pmod 7`, of `3 (mod 7)` and of `3 \\bmod 7`; None where there is none."""
+    bracket = cursor.sees("(") and cursor.sees(*products.MODULO, ahead=1)
+    if bracket:
+        cursor.at += 1
+    if not cursor.take(*products.MODULO):
+        return None
+    found = products.read(cursor)
+    if bracket:
+        cursor.expect(")")
+    return found
+
+
+def _of_one_modulus(items: list[Term]) -> list[Term]:
+    """`x \\equiv 1, 3 \\pmod 8`: the modulus at the end is that of all."""
+    last = items[-1] if items else None
+    if not isinstance(last, Congruence) or any(isinstance(i, Congruence) for i in items[:-1]):
+        return items
+    found: list[Term] = []
+    name: tuple[Term, ...] = last.terms[:-1]
+    for item in items:
+        terms = item.terms if isinstance(item, Relation | Congruence) else (item,)
+        name = terms[:-1] or name
+        found.append(Congruence((*name, terms[-1]), last.modulus))
+    return found
 
 
 def _function_name(cursor: Cursor) -> Term | None:

@@ -7,6 +7,8 @@ from simplerl_trainer.rewards.judge.parsing.cursor import Cursor
 from simplerl_trainer.rewards.judge.terms import Call, Num, Term, Unreadable, negated
 
 _ONE = Num(Fraction(1))
+MODULO = ("pmod", "bmod", "mod")
+"""Before a congruence's modulus."""
 
 
 def read(cursor: Cursor) -> Term:
@@ -70,6 +72,8 @@ def factor_starts(cursor: Cursor) -> bool:
     if token.kind == "word":
         return False
     if token.kind == "sign":
+        if token.text == "(" and cursor.sees(*MODULO, ahead=1):
+            return False
         return token.text in ("(", "[", "{") or (token.text == "|" and cursor.bars == 0)
     if token.text in ("rfloor", "rceil", "rangle", "circ", "AA", "mu") and token.kind == "command":
         after = cursor.peek(1)
@@ -77,6 +81,7 @@ def factor_starts(cursor: Cursor) -> bool:
     return (
         token.text not in members.RELATIONS
         and token.text not in members.SETS
+        and token.text not in MODULO
         and token.text not in ("pm", "mp", "cdot", "times", "div", "euro", "pound", "yen", "cent", "mid")
     )
 

@@ -56,7 +56,12 @@ def _ratio(cursor: Cursor) -> Term:
     items = [sums.read(cursor)]
     if isinstance(items[0], Sym) and items[0].name.startswith("\\mathbb"):
         return items[0]  # {x in R : x > 2}
-    while cursor.sees(":") and (t := cursor.peek(1)) is not None and t.kind in ("number", "letter", "command"):
+    while (
+        not cursor.described
+        and cursor.sees(":")
+        and (t := cursor.peek(1)) is not None
+        and t.kind in ("number", "letter", "command")
+    ):
         cursor.at += 1
         items.append(sums.read(cursor))
     if len(items) == 1:
