@@ -149,6 +149,7 @@ def make_inputs(run: Run, asked: Asked, model_folder: Path, log: Log) -> Inputs:
     """
     spec = run.spec
     model = families.read(model_folder, weights=spec.model.hub is None)
+    families.shape(model_folder)
     if spec.model.hub is None:
         shapes.read(model_folder)  # a copy that was cut short would be found out on the GPUs only
     _check_context(spec, model_folder, model.max_position_embeddings)

@@ -119,6 +119,12 @@ REFUSED = {
         "{{ raise_exception('a system message is needed') }}",
         "the chat template of model folder {folder} fails (a system message is needed): give a literal text",
     ),
+    "a chat template that cannot be computed": (
+        "chat",
+        "{{ messages[0].content + 1 }}",
+        'the chat template of model folder {folder} fails (can only concatenate str (not "int") to str): give a '
+        "literal text",
+    ),
     "a chat template with a fault": (
         "chat",
         "{% if %}",
@@ -134,6 +140,14 @@ def test_a_template_s_fault_is_a_sentence(tmp_path: Path, named: str, chat: str 
         choose(named, tokenizer(tmp_path, chat)).render("1")
     assert caught.value.message == sentence.replace("{folder}", str(tmp_path))
     assert caught.value.reason is FailureReason.INVALID_INPUT
+
+
+@pytest.mark.parametrize("template", [3, [{"name": "default", "template": 3}]], ids=["a number", "a named number"])
+def test_a_chat_template_that_is_no_text_is_named(tmp_path: Path, template: object) -> None:
+    tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    with pytest.raises(TrainerFailure, match=r"a chat_template in tokenizer_config.json that is no text: mend it"):
+        Tokenizer(tmp_path)
 
 
 def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:

@@ -109,6 +109,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"config__json": config(vocab_size=None)},
         "has a config.json without a number vocab_size: complete it",
     ),
+    "a config.json with a size below 1": (
+        {"config__json": config(vocab_size=0)},
+        "has a config.json without a number vocab_size: complete it",
+    ),
+    "an index without its map": (
+        {"model__safetensors__index__json": {"weight_map": ["model-1.safetensors"]}},
+        "has a model.safetensors.index.json without a weight_map: mend or replace it",
+    ),
     "no end of sequence": (
         {"config__json": config(eos_token_id=None), "tokenizer_config__json": None},
         "names no end-of-sequence token: set eos_token_id in its generation_config.json",

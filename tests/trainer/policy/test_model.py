@@ -44,6 +44,13 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         model.read_config(str(tmp_path), 64)
 
 
+def test_numbers_that_make_no_model_are_refused(model_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    config = json.loads((model_folder("llama untied") / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_attention_heads": 3}))
+    with pytest.raises(TrainerFailure, match=r"config\.json cannot be used \(.+ attention heads \(3\)\.\): mend it"):
+        model.read_config(str(tmp_path), 64)
+
+
 def test_a_folder_without_weights_is_refused(model_folder: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copyfile(model_folder("llama untied") / "config.json", tmp_path / "config.json")
     with pytest.raises(TrainerFailure, match=r"lacks the tensor lm_head\.weight"):

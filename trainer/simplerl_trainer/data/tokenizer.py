@@ -86,7 +86,7 @@ class Tokenizer:
             return self._compiled.render(
                 messages=messages, tools=None, documents=None, add_generation_prompt=answers, **self._special
             )
-        except TemplateError as e:
+        except Exception as e:  # the folder's own code, which may raise anything
             raise _invalid(f"the chat template of model folder {self._folder} fails ({e}): give a literal text") from e
 
 
@@ -109,10 +109,16 @@ def _token(value: Any) -> str | None:
 def _chat_template(folder: Path, config: dict[str, Any]) -> str | None:
     path = folder / "chat_template.jinja"
     if path.exists():
-        return path.read_text(encoding="utf-8")
+        try:
+            return path.read_text(encoding="utf-8")
+        except ValueError as e:
+            raise _invalid(f"model folder {folder} has a chat_template.jinja that is not UTF-8 ({e}): mend it") from e
     template = config.get("chat_template")
     if isinstance(template, list):  # several, each with a name
-        return next((t["template"] for t in template if t.get("name") == "default"), None)
+        named = [t for t in template if isinstance(t, dict) and t.get("name") == "default"]
+        template = named[0].get("template") if named else None
+    if template is not None and not isinstance(template, str):
+        raise _invalid(f"model folder {folder} has a chat_template in tokenizer_config.json that is no text: mend it")
     return template
 
 

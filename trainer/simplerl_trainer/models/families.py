@@ -85,8 +85,10 @@ def _check_weights(folder: Path) -> None:
         if not any(folder.glob("*.safetensors")):
             raise _invalid(f"model folder {folder} has no *.safetensors: give a folder whose weights are safetensors")
         return
-    files = set(_json(folder, index.name).get("weight_map", {}).values())
-    missing = sorted(file for file in files if not (folder / file).exists())
+    files = _json(folder, index.name).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
+        raise _invalid(f"model folder {folder} has a {index.name} without a weight_map: mend or replace it")
+    missing = sorted(file for file in set(files.values()) if not (folder / file).exists())
     if missing:
         raise _invalid(f"model folder {folder} lacks {missing[0]}, which {index.name} names: copy the whole model")
 
@@ -99,7 +101,8 @@ def _stop_token_ids(folder: Path, config: dict[str, Any], tokenizer: dict[str, A
     if (folder / "tokenizer_config.json").exists():
         token = _json(folder, "tokenizer_config.json").get("eos_token")
         content = token.get("content") if isinstance(token, dict) else token
-        ids |= {t["id"] for t in tokenizer.get("added_tokens", []) if t["content"] == content}
+        added = [t for t in tokenizer.get("added_tokens") or [] if isinstance(t, dict)]
+        ids |= {i for t in added if t.get("content") == content for i in _ids(t.get("id"))}
     return ids
 
 
@@ -109,7 +112,7 @@ def _ids(value: Any) -> set[int]:
 
 def _number(folder: Path, config: dict[str, Any], key: str) -> int:
     value = config.get(key)
-    if not isinstance(value, int):
+    if not isinstance(value, int) or value < 1:
         raise _invalid(f"model folder {folder} has a config.json without a number {key}: complete it")
     return value
 

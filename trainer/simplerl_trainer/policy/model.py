@@ -119,7 +119,11 @@ def read_config(folder: str, max_tokens: int, field: str = "model") -> PreTraine
             f"{field}: {folder} is of family {family}, which is not supported: use one of "
             + ", ".join(FAMILIES.values()),
         )
-    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except Exception as e:  # each number's validator has an error of its own
+        said = " ".join(str(e).split())
+        raise TrainerFailure(FailureReason.INVALID_INPUT, f"{field}: {path} cannot be used ({said}): mend it") from e
     window = getattr(config, "sliding_window", None)
     if (
         window is not None
