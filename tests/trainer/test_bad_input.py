@@ -163,8 +163,8 @@ TABLE: list[tuple[str, Callable[[Place], None], list[str], str]] = [
      "model folder FOLDER/model is a LlamaForSequenceClassification, not a language model: use one whose architecture "
      "is LlamaForCausalLM"),
     ("a configuration without its numbers", config(num_attention_heads=None), [],
-     "model folder FOLDER/model cannot be used: its config.json has num_attention_heads None: give a model folder where "
-     "it is a number"),
+     "model folder FOLDER/model cannot be used: its config.json has num_attention_heads None: give a model folder "
+     "where it is a number"),
     ("quantized weights", config(quantization_config={"quant_method": "awq"}), [],
      "model folder FOLDER/model holds weights quantized by awq: give the unquantized model"),
     ("no end of sequence", lambda p: (config(eos_token_id=None)(p), removed("model/tokenizer_config.json")(p)), [],
