@@ -448,7 +448,7 @@ ENDINGS = [
         "a driver without a last word",
         crashed,
         "DriverFailed",
-        "the driver ended with exit code 1 without a last document",
+        "the driver ended with exit code 1 without a last word",
         "a\nTraceback\nValueError: no",
     ),
     (

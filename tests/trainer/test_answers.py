@@ -93,7 +93,8 @@ def test_a_peer_that_does_not_answer_is_named(peers: Any) -> None:
 def test_a_peer_that_dies_ends_the_wait_with_the_reason_of_its_kind(peers: Any, lost: FailureReason) -> None:
     mortal = ray.remote(Peer).options(num_cpus=0, max_restarts=0).remote()
     calls = {"peer 0": peers[0].echo.remote(1), "peer 1": mortal.die.remote()}
-    with pytest.raises(TrainerFailure, match=r"^peer 1 ended while updating") as failure:
+    ended = r"ended while updating: its process at [0-9.]+ was killed \(for want of memory, perhaps\) or crashed$"
+    with pytest.raises(TrainerFailure, match=rf"^peer 1 {ended}") as failure:
         asyncio.run(answers.within(60, "updating", calls, lost))
     assert failure.value.reason is lost
     with pytest.raises(TrainerFailure, match=r"^peer 1 ended while saving") as failure:
@@ -115,6 +116,16 @@ def test_a_peer_that_ray_ends_for_its_memory_is_said_so_in_one_line(lost: Failur
     assert (failure.reason, failure.message) == (
         reason, "rank 1 was ended while updating, since its pod ran out of memory",
     )  # fmt: skip
+
+
+def test_of_a_pod_that_is_gone_one_line_is_told() -> None:
+    text = (
+        "The actor died unexpectedly before finishing this task.\n\tclass_name: RankActor\n\tip: 10.244.0.7\n"
+        "The actor died because its node has died. Node Id: 911a\n\tthe actor's node was terminated unexpectedly"
+    )
+    assert answers.one_line(ray.exceptions.RayError(text)) == "its process at 10.244.0.7 is gone with its pod"
+    assert answers.one_line(ray.exceptions.RayError("first\nsecond")) == "first"
+    assert answers.one_line(TimeoutError()) == "TimeoutError"
 
 
 def test_nothing_asked_is_nothing_answered() -> None:

@@ -1,6 +1,7 @@
 """Waiting for Ray actors: every wait is bounded, and its end names the peer and the reason."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -81,13 +82,25 @@ def named(peer: str, doing: str, error: BaseException, lost: FailureReason) -> B
         reason = FailureReason.TRAINING_OUT_OF_MEMORY if lost is FailureReason.LOST_RANK else lost
         return TrainerFailure(reason, f"{peer} was ended while {doing}, since its pod ran out of memory")
     if isinstance(error, ActorDiedError | ActorUnavailableError):
-        return TrainerFailure(lost, f"{peer} ended while {doing}: {first_line(error)}")
+        return TrainerFailure(lost, f"{peer} ended while {doing}: {one_line(error)}")
     return error
 
 
-def first_line(error: BaseException) -> str:
+_DEATHS = {
+    "because its worker process has died": "was killed (for want of memory, perhaps) or crashed",
+    "because its node has died": "is gone with its pod",
+}
+"""What Ray says of an actor's end in paragraphs, of which the first line tells nothing, and what it means."""
+
+
+def one_line(error: BaseException) -> str:
     """The error in one line: Ray's details fill many."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = str(error)
+    end = next((meaning for words, meaning in _DEATHS.items() if words in text), None)
+    if end is not None:
+        address = re.search(r"^\s*ip: (\S+)$", text, re.MULTILINE)
+        return f"its process {f'at {address[1]} ' if address else ''}{end}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
 

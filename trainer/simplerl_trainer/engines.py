@@ -71,8 +71,8 @@ class Engines:
             try:
                 found[engine] = self._starting.pop(engine).result()
             except (TrainerFailure, RayError, RuntimeError) as error:
-                self.why = f"engine {engine} did not start again ({answers.first_line(error)})"
-                self._log.warning("an engine did not start", engine=engine, why=answers.first_line(error))
+                self.why = f"engine {engine} did not start again ({answers.one_line(error)})"
+                self._log.warning("an engine did not start", engine=engine, why=answers.one_line(error))
             else:
                 self._log.info("an engine is ready to join", engine=engine)
         return found

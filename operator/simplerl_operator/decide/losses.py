@@ -1,5 +1,7 @@
 """Rules for an attempt that has ended by itself, or lost a part that it cannot do without."""
 
+import signal
+
 from simplerl_api.progress import RunState
 from simplerl_api.status import Phase
 from simplerl_operator.decide.decision import Decision
@@ -54,9 +56,16 @@ def ray_job_over(seen: Observation, now: float) -> Decision | None:
         return lose(seen, now, Reason.INTERRUPTED, _taken(victim), charged=False)
     if job.state is RayJobState.STOPPED:
         return lose(seen, now, Reason.DRIVER_STOPPED, f"the Ray job {seen.job.submission_id} was stopped by somebody")
-    code = "" if job.exit_code is None else f" with exit code {job.exit_code}"
     said = f": {' '.join(job.message.split())[:300]}" if job.message and job.exit_code is None else ""
-    return lose(seen, now, Reason.DRIVER_FAILED, f"the driver ended{code} without a last document{said}")
+    return lose(seen, now, Reason.DRIVER_FAILED, f"the driver {_end(job.exit_code)} without a last word{said}")
+
+
+def _end(code: int | None) -> str:
+    if code is None or code >= 0:
+        return "ended" if code is None else f"ended with exit code {code}"
+    if code == -signal.SIGKILL:
+        return "was killed (SIGKILL: for want of memory in the head pod, perhaps)"
+    return f"was killed (signal {-code})"
 
 
 def cluster_lost(seen: Observation, now: float) -> Decision | None:

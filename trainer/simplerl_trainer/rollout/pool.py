@@ -161,7 +161,7 @@ class Pool:
         if not answers.ended(error):
             raise _cause(call.engine, error)
         ledger.lose(call.engine)
-        self.lose(call.engine, answers.first_line(error))
+        self.lose(call.engine, answers.one_line(error))
         self.require()
         return []
 
@@ -192,7 +192,7 @@ class Pool:
         found = await answers.outcomes(min(seconds, self._stall_seconds), {str(e): ref for e, ref in calls.items()})
         for engine, outcome in zip(calls, found.values(), strict=True):
             if answers.ended(outcome) or isinstance(outcome, answers.NoAnswer):
-                self.lose(engine, f"{method}: {answers.first_line(outcome)}")
+                self.lose(engine, f"{method}: {answers.one_line(outcome)}")
             elif isinstance(outcome, BaseException):
                 raise _cause(engine, outcome)
         self.require()

@@ -30,7 +30,7 @@ async def sync(
     """
     if set(engines) != set(roads.receivers):
         raise ValueError(f"the roads serve the engines {sorted(roads.receivers)}, not {sorted(engines)}")
-    own, doing = for_version(roads, version), f"the sync of weights version {version}"
+    own, doing = for_version(roads, version), f"syncing weights version {version}"
     loads = {f"engine {e}": a.load.remote(own.receivers[e], buckets, version) for e, a in engines.items()}
     sends = {f"rank {r}": a.send.remote(own.senders[r], buckets) for r, a in enumerate(ranks)}
 
@@ -45,7 +45,7 @@ async def sync(
         if not _of_road(failure):
             raise failure
     lost = {
-        e: answers.first_line(failed[peer])
+        e: answers.one_line(failed[peer])
         for e, peer in zip(engines, loads, strict=True)
         if peer in failed and (answers.ended(failed[peer]) or isinstance(failed[peer], answers.NoAnswer))
     }
