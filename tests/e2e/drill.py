@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hack.cluster import places
 from hack.cluster.errors import ClusterError
 from hack.demo.target import Target
 
@@ -21,40 +22,42 @@ RANK, ENGINE, DRIVER = "ray::RankActor", "ray::EngineActor", "simplerl_trainer.d
 
 
 class Drill:
-    """One job, by name, in the default namespace."""
+    """One job, by name."""
 
-    def __init__(self, cluster: Target, name: str) -> None:
+    def __init__(self, cluster: Target, name: str, namespace: str = "default") -> None:
         self.cluster = cluster
         self.name = name
+        self.namespace = namespace
 
     def apply(self, **changes: Any) -> None:
-        """The tiny job without evaluations, with a checkpoint every second step, and with sections changed."""
+        """The tiny job without evaluations, with a checkpoint every second step, and with sections changed, or emptied
+        where they are None."""
         job = yaml12.load_file(ROOT / "examples/tiny.yaml")
-        job["metadata"] = {"name": self.name, "namespace": "default", **changes.pop("metadata", {})}
+        job["metadata"] = {"name": self.name, "namespace": self.namespace, **changes.pop("metadata", {})}
         spec = job["spec"]
         del spec["evaluation"]
         spec["training"]["steps"] = 5000
         spec["checkpoint"] = {"claimName": CLAIM, "everySteps": 2}
         spec["recovery"] = {"backoffLimit": 50, "drainSeconds": 60}
         for section, fields in changes.items():
-            spec[section] = {**spec.get(section, {}), **fields}
+            spec[section] = {} if fields is None else {**spec.get(section, {}), **fields}
         self.cluster.apply(f"applying job {self.name}", job)
 
     def delete(self) -> None:
         self.cluster.run(
-            f"deleting job {self.name}", "delete", "simplerljobs", self.name, "-n", "default", "--ignore-not-found",
-            seconds=120,
+            f"deleting job {self.name}", "delete", "simplerljobs", self.name, "-n", self.namespace,
+            "--ignore-not-found", seconds=120,
         )  # fmt: skip
 
     def patch(self, **spec: Any) -> None:
         self.cluster.run(
-            f"changing job {self.name}", "patch", "simplerljobs", self.name, "-n", "default", "--type=merge", "-p",
+            f"changing job {self.name}", "patch", "simplerljobs", self.name, "-n", self.namespace, "--type=merge", "-p",
             json.dumps({"spec": spec}),
         )  # fmt: skip
 
     @property
     def status(self) -> dict[str, Any]:
-        return (self.cluster.get("simplerljobs", self.name, "default") or {}).get("status", {})
+        return (self.cluster.get("simplerljobs", self.name, self.namespace) or {}).get("status", {})
 
     def until(self, what: str, holds: Callable[[dict[str, Any]], bool], seconds: float = 900) -> dict[str, Any]:
         """The status once `holds` is true of it."""
@@ -67,16 +70,16 @@ class Drill:
                 return status
             failed = status.get("phase") == "Failed"
             if failed or time.monotonic() > deadline:
-                ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+                now = ready(status)
                 raise AssertionError(
                     f"{'the job failed' if failed else f'waited {seconds:.0f} s'} before {what}: phase "
-                    f"{status.get('phase')}, {ready.get('reason')}: {ready.get('message')}, attempt "
+                    f"{status.get('phase')}, {now['reason']}: {now['message']}, attempt "
                     f"{status.get('attempt')}, attempts {json.dumps(status.get('attempts', []))[-1500:]}"
                 )
             time.sleep(2)
 
     def pods(self) -> list[dict[str, Any]]:
-        words = ("get", "pods", "-n", "default", "-l", f"simplerl.io/job={self.name}", "-o", "json")
+        words = ("get", "pods", "-n", self.namespace, "-l", f"simplerl.io/job={self.name}", "-o", "json")
         found: list[dict[str, Any]] = json.loads(self.cluster.run("listing pods", *words))["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
@@ -90,7 +93,23 @@ class Drill:
             os.kill(pid, signal.SIGKILL)
 
     def delete_pod(self, pod: dict[str, Any]) -> None:
-        self.cluster.run("deleting a pod", "delete", "pod", pod["metadata"]["name"], "-n", "default", "--wait=false")
+        name = pod["metadata"]["name"]
+        self.cluster.run("deleting a pod", "delete", "pod", name, "-n", self.namespace, "--wait=false")
+
+    def python(self, pod: dict[str, Any], code: str, seconds: float) -> None:
+        """Runs a program in the Ray container of a pod; it may end with its container."""
+        name, container = pod["metadata"]["name"], pod["spec"]["containers"][0]["name"]
+        words = ("exec", name, "-n", self.namespace, "-c", container, "--", "python", "-c", code)
+        with contextlib.suppress(ClusterError):
+            self.cluster.run(f"running a program in pod {name}", *words, seconds=seconds)
+
+    def steps(self) -> list[int]:
+        """The steps in the run's own record on its claim, in the embedded cluster."""
+        document: Any = self.cluster.get("simplerljobs", self.name, self.namespace)
+        uid = document["metadata"]["uid"].replace("-", "")[:8]
+        folder = places.VOLUMES / CLAIM / self.namespace / f"{self.name}-{uid}"
+        text = (folder / "metrics.jsonl").read_text("utf-8")
+        return [json.loads(line)["step"] for line in text.split("\n") if line]
 
 
 def processes(pod: dict[str, Any], holds: str) -> list[int]:
@@ -110,6 +129,11 @@ def processes(pod: dict[str, Any], holds: str) -> list[int]:
 
 def command_line(folder: Path) -> str:
     return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def ready(status: dict[str, Any]) -> dict[str, str]:
+    """The condition that carries the reason and a sentence at all times."""
+    return next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {"reason": "", "message": ""})
 
 
 def step(status: dict[str, Any]) -> int:

@@ -1,6 +1,7 @@
 """docs/faults.md: a row for each fault, written by the drill that made it."""
 
 import subprocess
+import textwrap
 import time
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def record(name: str, *cells: str) -> None:
     rows[name] = f"| {' | '.join([name, *cells, commit, time.strftime('%Y-%m-%d', time.gmtime())])} |"
     rows = {fault: row for fault, row in rows.items() if fault not in ("fault", "---")}
     PAGE.write_text(HEAD + "".join(f"{rows[fault]}\n" for fault in sorted(rows)), "utf-8")
+
+
+def told(reason: str, message: str) -> str:
+    """A reason and the first line of its sentence, as a cell."""
+    line = message.splitlines()[0].replace("|", "/")
+    return f"`{reason}`: {textwrap.shorten(line, 300, placeholder=' …')}"
 
 
 def git(*words: str) -> str:
