@@ -189,8 +189,8 @@ def test_loss_and_gradient_are_those_of_the_paper(
 
 
 def test_the_critics_loss_is_a_mean_over_tokens_whatever_the_aggregation() -> None:
-    for aggregation in ("Token", "Constant"):
-        algorithm = Algorithm.model_validate({"loss": {"aggregation": aggregation}})
+    for aggregation, clip in (("Token", 0.2), ("Constant", 0.2), ("Token", 0.05), ("Token", 100.0)):
+        algorithm = Algorithm.model_validate({"ppo": {"valueClip": clip}, "loss": {"aggregation": aggregation}})
         found = annotate(
             [[make_pack([TRAJECTORIES[i] for i in ids], torch.device("cpu")) for ids in PACKS]],
             Table(OLD), None, Values(VALUES), algorithm,
@@ -204,6 +204,6 @@ def test_the_critics_loss_is_a_mean_over_tokens_whatever_the_aggregation() -> No
         for t in TRAJECTORIES:
             for a, old in zip(raw[t.sample_id], TOLD.values[t.sample_id], strict=True):
                 v, r = next(new), a + old
-                bounded = old + min(max(v - old, -0.2), 0.2)
+                bounded = old + min(max(v - old, -clip), clip)
                 wanted += 0.5 * max((v - r) ** 2, (bounded - r) ** 2) / TOKENS
         assert totals.losses["value_loss"] == pytest.approx(wanted, rel=1e-5)
