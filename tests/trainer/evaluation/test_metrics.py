@@ -93,10 +93,23 @@ def test_pass_at_k_is_the_share_of_subsets_with_a_right_sample(case: tuple[int, 
         pytest.param(
             [("different", "5"), ("different", "6"), ("equal", "4"), ("equal", "4")], True, id="wrong ones differ"
         ),
+        pytest.param(
+            [("equal", "4"), ("different", "1/2"), ("equal", "4"), ("different", "0.5"), ("different", "\\frac12")],
+            False,
+            id="wrong in three spellings",
+        ),
+        pytest.param(
+            [("different", "\\sqrt{8}"), ("equal", "4"), ("different", "2\\sqrt2")], False, id="equal by algebra"
+        ),
+        pytest.param(
+            [("different", "x^2 < 4"), ("equal", "4"), ("different", "-2 < x < 2"), ("equal", "4")],
+            True,
+            id="inequalities",
+        ),
     ],
 )
 def test_the_majority_of_answers(answers: list[tuple[str, str]], right: bool) -> None:
-    assert metrics.majority([answer(0, *a) for a in answers]) is right
+    assert metrics.majority(metrics.voices([answer(0, *a) for a in answers])) is right
 
 
 def test_the_interval_is_as_wide_as_the_normal_one() -> None:

@@ -99,6 +99,7 @@ def figures(answers: Sequence[Answer], seed: int = 0) -> Figures:
     for answer in answers:
         by_question.setdefault(answer.question, []).append(answer)
     groups = list(by_question.values())
+    heard = [voices(g) for g in groups]
     low, high = interval([(sum(a.right for a in g), len(g)) for g in groups], seed)
     most = min((len(g) for g in groups), default=0)
     drawn = [a.tokens for a in answers if a.tokens]
@@ -111,7 +112,7 @@ def figures(answers: Sequence[Answer], seed: int = 0) -> Figures:
         low=low,
         high=high,
         pass_at={k: mean([pass_at(len(g), sum(a.right for a in g), k) for g in groups]) for k in ks(most)},
-        majority_at={k: mean([float(majority(g[:k])) for g in groups]) for k in ks(most)},
+        majority_at={k: mean([float(majority(v[:k])) for v in heard]) for k in ks(most)},
         mean_tokens=mean([float(t) for t in drawn]),
         truncated=sum(a.finish == Finish.LENGTH for a in answers),
         no_answer=verdicts[Verdict.NO_ANSWER],
@@ -134,17 +135,28 @@ def pass_at(samples: int, right: int, k: int) -> float:
     return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
 
 
-def majority(answers: Sequence[Answer]) -> bool:
-    """Whether the commonest answer is right; of equally common ones the one that was given first counts.
+RIGHT, SILENT = -1, -2
+"""In the place of a wrong answer's class: a right answer, and none."""
 
-    Right answers are one answer, however they are written; others are told apart by their text. A sample without an
-    answer has no voice.
+
+def voices(answers: Sequence[Answer]) -> list[int]:
+    """What each sample of a question votes for: RIGHT, SILENT, or the class of a wrong answer.
+
+    Right answers are one answer, wrong ones where the judge finds them equal: `1/2` and `0.5` vote together.
     """
-    voices = Counter(
-        (True, "") if a.right else (False, a.extracted.strip()) for a in answers if a.right or a.extracted.strip()
-    )
+    wrong = [a.extracted for a in answers if not a.right and a.extracted.strip()]
+    several = len(set(wrong)) > 1
+    if several:
+        from simplerl_trainer.rewards.judge.classes import classes  # mpmath, only where answers are compared
+    of_wrong = iter(classes(wrong) if several else [0] * len(wrong))
+    return [RIGHT if a.right else next(of_wrong) if a.extracted.strip() else SILENT for a in answers]
+
+
+def majority(voices: Sequence[int]) -> bool:
+    """Whether the commonest answer is right; of equally common ones the one that was given first counts."""
+    counted = Counter(v for v in voices if v != SILENT)
     # most_common keeps the order of first appearance among equals
-    return bool(voices) and voices.most_common(1)[0][0][0]
+    return bool(counted) and counted.most_common(1)[0][0] == RIGHT
 
 
 def interval(questions: Sequence[tuple[int, int]], seed: int) -> tuple[float, float]:
