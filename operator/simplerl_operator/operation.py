@@ -30,6 +30,8 @@ from simplerl_operator.tokens import Tokens
 from simplerl_operator.watches import PATIENCE, Watches
 from simplerl_operator.work_queue import WorkQueue
 
+SETTLE_SECONDS = 0.1
+"""Seconds for which further events of a job are waited for: they come in bursts, and one look serves them all."""
 _WAITS_TOO_LONG = 300.0
 """Seconds in the queue after which the operator is not well; a turn is given up after 180."""
 _LIST_AGAIN = 5.0
@@ -117,6 +119,14 @@ class Operation:
             await self._server.cleanup()
         await self._session.close()
         await self._api.close()
+
+    def modified(self, key: Key, version: str) -> None:
+        """A job has changed. What we wrote ourselves is no news; the answer to a write may come after its event."""
+        asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._unless_ours, key, version)
+
+    def _unless_ours(self, key: Key, version: str) -> None:
+        if not self._reconcile.wrote(key, version):
+            self.queue.add(key)
 
     def _wake(self, key: Key) -> None:
         self.queue.add(key)

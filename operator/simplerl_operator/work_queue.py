@@ -91,6 +91,8 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def _add_later(self, key: K, delay: float) -> None:
+        if key in self._queued:
+            return
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
         if timer is not None:

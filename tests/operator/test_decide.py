@@ -146,12 +146,13 @@ ROWS = [
         wake=2.0,
     ),
     Row(
-        "a job that can run starts by a write alone",
+        "a job that can run starts by a write, and its RayCluster is made in the same turn",
         seen(inputs=Inputs()),
-        phase="Provisioning",
-        reason="CreatingCluster",
-        message=f"RayCluster {CLUSTER} is being made",
-        wake=0.0,
+        "CreateCluster",
+        "Provisioning",
+        "CreatingCluster",
+        f"RayCluster {CLUSTER} is being made",
+        1.0,
     ),
     # provisioning
     Row(
@@ -161,7 +162,7 @@ ROWS = [
         "Provisioning",
         "CreatingCluster",
         f"RayCluster {CLUSTER} is being made",
-        0.0,
+        1.0,
     ),
     Row(
         "a refused creation is said and tried again",
@@ -178,7 +179,7 @@ ROWS = [
         "Provisioning",
         "ClusterRejected",
         "no",
-        0.0,
+        1.0,
     ),
     Row(
         "a RayCluster of somebody else ends the job",

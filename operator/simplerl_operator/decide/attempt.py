@@ -2,7 +2,7 @@
 
 from simplerl_api.status import Phase
 from simplerl_operator.decide import clocks, queue, trouble
-from simplerl_operator.decide.decision import Action, Decision
+from simplerl_operator.decide.decision import ITS_EVENTS_COME, Action, Decision
 from simplerl_operator.decide.failure import fail
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Lock, Observation
@@ -64,7 +64,7 @@ def create(seen: Observation, now: float) -> Decision | None:
         reason=reason,
         message=message,
         cluster_ready=False,
-        wake=0.0,
+        wake=ITS_EVENTS_COME,
     )
 
 

@@ -2,7 +2,7 @@
 
 from simplerl_api.status import Phase
 from simplerl_operator import clock
-from simplerl_operator.decide.decision import Begin, Decision
+from simplerl_operator.decide.decision import ITS_EVENTS_COME, Action, Begin, Decision
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
 
@@ -61,17 +61,18 @@ def rejected(seen: Observation, now: float) -> Decision | None:
 
 
 def start(seen: Observation, now: float) -> Decision | None:
-    """The first attempt begins with a write to the status: from then on the spec is fixed, and only then is
-    anything made of it."""
+    """The first attempt begins with a write to the status: from then on the spec is fixed, and only then is anything
+    made of it, in the same turn. Its RayCluster is new: none is looked for."""
     if seen.job.started:
         return None
     return Decision(
+        action=Action.CREATE_CLUSTER,
         phase=Phase.PROVISIONING,
         reason=Reason.CREATING_CLUSTER,
         message=f"RayCluster {seen.job.cluster_name} is being made",
         cluster_ready=False,
         begin=Begin.FIRST,
-        wake=0.0,
+        wake=ITS_EVENTS_COME,
     )
 
 

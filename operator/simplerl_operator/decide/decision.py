@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from simplerl_api.status import Phase
 
+ITS_EVENTS_COME = 1.0
+"""Seconds until the next look at a RayCluster that was just made, where no event of it is heard."""
+
 
 class Action(StrEnum):
     """What to do after the status has been written."""

@@ -115,13 +115,19 @@ def worth_writing(before: Status, after: Status, now: float, figures_seconds: fl
 
     Phases, conditions and the like are written at once, figures every `figures_seconds`, a time alone never.
     """
-    if _without(after, (*_FIGURES, "last_progress_time")) != _without(before, (*_FIGURES, "last_progress_time")):
+    if not figures_alone(before, after):
         return 0.0
     if all(getattr(before, name) == getattr(after, name) for name in _FIGURES):
         return None
     if before.training is None:
         return 0.0
     return max(0.0, clock.seconds(before.training.last_update_time) + figures_seconds - now)
+
+
+def figures_alone(before: Status, after: Status) -> bool:
+    """Whether nothing but training figures and times differs."""
+    others = (*_FIGURES, "last_progress_time")
+    return _without(after, others) == _without(before, others)
 
 
 def _without(status: Status, names: tuple[str, ...]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from simplerl_operator.observe.observation import Head, Lock, Observation
 from simplerl_operator.observe.pods import Pod
 from simplerl_operator.observe.ray_cluster import RayCluster
 from simplerl_operator.observe.workload import Workload
-from simplerl_operator.progress_client import ProgressClient
+from simplerl_operator.progress_client import Followed, ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 from simplerl_operator.tokens import Tokens
 
@@ -152,6 +152,11 @@ class Observer:
         self._progress.forget(job.key)
         self._evidence.forget(job.key)
 
+    def follow(self, job: Job, head: Pod) -> Followed:
+        """What the driver of the attempt last said; it is followed from the first call on."""
+        url = head_address.progress(job, head, self._stand_in)
+        return self._progress.follow(job.key, url, job.submission_id, self._tokens.of(job))
+
     async def _cluster(self, job: Job) -> RayCluster | None:
         document = await self._api.get(RAY_CLUSTER, job.namespace, job.cluster_name)
         return None if document is None else ray_cluster.read(document)
@@ -225,15 +230,13 @@ class Observer:
         if pod is None or (pod.address is None and self._stand_in is None):
             # its last lines are the evidence of a head that went before anybody looked
             return replace(seen, progress=self._progress.last(job.key, job.submission_id))
-        token = self._tokens.of(job)
-        url = head_address.progress(job, pod, self._stand_in)
-        driver = self._progress.follow(job.key, url, job.submission_id, token)
+        driver = self.follow(job, pod)
         head: Head | None = None
         if driver.silence:
             head = Head(silence=driver.silence)
             try:
                 base = head_address.dashboard(job, pod, self._stand_in)
-                ray_job = await self._ray_jobs.find(base, token, job.submission_id)
+                ray_job = await self._ray_jobs.find(base, self._tokens.of(job), job.submission_id)
                 head = Head(asked=True, ray_job=ray_job, silence=driver.silence)
             except HeadSilent as silence:
                 head = Head(silence=f"{driver.silence}; {silence}")
