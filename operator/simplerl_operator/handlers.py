@@ -51,7 +51,8 @@ def registry(settings: Settings) -> kopf.OperatorRegistry:
         if type == "MODIFIED":
             running[0].modified(key, body["metadata"]["resourceVersion"])
         else:
-            running[0].queue.add(key)
+            # a list tells of all objects of a job at once
+            running[0].queue.add(key, SETTLE_SECONDS if type is None else 0.0)
 
     @kopf.on.event(RAY_CLUSTER.group, RAY_CLUSTER.plural, labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
     async def ray_cluster(type: str, body: kopf.Body, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
