@@ -232,6 +232,9 @@ class Status(Struct):
     """Seconds since the start without those in which the job was queued or suspended, up to activeSince."""
     active_since: Time | None = None
     """When the job last became active; absent while it is queued, suspended or over."""
+    gpu_seconds: int = 0
+    """GPU-seconds of the attempts that ended: their GPUs times the seconds for which all their pods had nodes. 0 where
+    spec.cluster.cpuOnly."""
     last_progress_time: Time | None = None
     """When anything last moved."""
     attempts: Annotated[list[AttemptStatus], Field(max_length=5)] = Field(default_factory=list)

@@ -26,7 +26,7 @@ from simplerl_operator.decide.conditions import conditions
 from simplerl_operator.decide.decision import Action
 from simplerl_operator.decide.rules import decide
 from simplerl_operator.observe.observation import Head, Inputs, Lock, Observation
-from simplerl_operator.observe.pods import Waiting
+from simplerl_operator.observe.pods import Pod, Waiting
 from simplerl_operator.observe.ray_cluster import RayCondition
 
 
@@ -57,6 +57,15 @@ UNLIMITED: dict[str, Any] = {"startupDeadlineSeconds": 600, "stallTimeoutSeconds
 COLOCATED = job(
     {**submitted(), "plan": {**submitted()["plan"], "placement": "Colocated", "ranks": 3}}, placement={"colocated": {}}
 )
+
+
+TOO_SLOW = "Exception: The current node timed out during startup. This could happen because some of the raylet failed"
+
+
+def slow(number: int) -> Pod:
+    """A worker whose `ray start` gave up."""
+    said = Termination(pod="p", container="ray-worker", exit_code=1, reason="Error", log=TOO_SLOW)
+    return pod("worker", number, phase="Failed", ready=False, terminations=(said,))
 
 
 def ready_because(reason: str, message: str) -> list[dict[str, Any]]:
@@ -322,6 +331,28 @@ ROWS = [
         reason="WaitingForPods",
         message="0 of 4 pods are ready",
         wake=1.0,
+    ),
+    Row(
+        "a worker whose Ray did not start in its 30 s is made anew, and no loss",
+        seen(started(), pods=(*all_pods()[:3], slow(2))),
+        phase="Provisioning",
+        reason="WaitingForPods",
+        message=f"3 of 4 pods are ready; worker pod {CLUSTER}-workers-worker-2 was too slow, and KubeRay makes another",
+        wake=10.0,
+    ),
+    Row(
+        "the fourth is one",
+        seen(started(), pods=(*all_pods()[:3], slow(2)), lost=(slow(3), slow(4), slow(5))),
+        phase="Failed",
+        reason="WorkerLost",
+        message=f"worker pod {CLUSTER}-workers-worker-2 ended: container ray-worker Error (exit code 1): {TOO_SLOW}",
+    ),
+    Row(
+        "another that ended beside it is one",
+        seen(started(), pods=(*all_pods()[:2], slow(1), pod("worker", 2, phase="Failed"))),
+        phase="Failed",
+        reason="WorkerLost",
+        message=f"worker pod {CLUSTER}-workers-worker-1 ended: container ray-worker Error (exit code 1): {TOO_SLOW}",
     ),
     # the lock and the submission
     Row(

@@ -233,6 +233,21 @@ def test_a_job_without_a_queue_does_not_wait(place: Place) -> None:
     assert place.workloads(namespace) == []
 
 
+def test_a_worker_whose_ray_was_too_slow_is_made_anew_by_kuberay(place: Place) -> None:
+    namespace = place.plane.namespace(f"k{next(_numbers)}")
+    life = QueuedLife(place.plane, place.heads, namespace, "slow")
+    cluster = life.cluster()
+    pods = eventually("4 pods", lambda: len(found := cluster.pods()) == 4 and found)
+    (one, *_) = (pod["metadata"]["name"] for pod in pods if pod["metadata"]["labels"]["ray.io/node-type"] == "worker")
+    cluster.end(one, 1, "Error", "Exception: The current node timed out during startup.")
+    eventually(
+        "another", lambda: one not in (names := [p["metadata"]["name"] for p in cluster.pods()]) and len(names) == 4
+    )
+    life.training()
+    status = life.status
+    assert (status["attempt"], status.get("failures", 0), status.get("attempts", [])) == (1, 0, [])
+
+
 def test_kueue_down_is_said(place: Place) -> None:
     """No RayCluster slips past the queue: its creation is refused until Kueue is there again (complaint 13)."""
     namespace = place.queue(jobs=1)

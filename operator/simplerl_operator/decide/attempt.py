@@ -1,7 +1,7 @@
 """Rules of an attempt that goes its ordinary way: RayCluster, pods, lock, submission, training."""
 
 from simplerl_api.status import Phase
-from simplerl_operator.decide import clocks, queue, trouble
+from simplerl_operator.decide import clocks, losses, queue, trouble
 from simplerl_operator.decide.decision import ITS_EVENTS_COME, Action, Decision
 from simplerl_operator.decide.failure import fail
 from simplerl_operator.decide.reasons import Reason
@@ -75,7 +75,10 @@ def wait_for_pods(seen: Observation, now: float) -> Decision | None:
     found = trouble.of(seen)
     if found is None:
         ready = sum(pod.ready for pod in seen.pods)
-        aside = queue.unheeded(seen, now)
+        slow = [
+            f"{pod.role} pod {pod.name} was too slow, and KubeRay makes another" for pod in losses.slow_starts(seen)
+        ]
+        aside = "; ".join(filter(None, [queue.unheeded(seen, now), *slow[-1:]]))
         found = (
             Reason.WAITING_FOR_PODS,
             f"{ready} of {seen.wanted_pods} pods are ready" + (f"; {aside}" if aside else ""),

@@ -11,6 +11,10 @@ from simplerl_operator.observe import pods
 from simplerl_operator.observe.observation import Observation, RayJobState
 from simplerl_operator.observe.pods import OUT_OF_MEMORY, Pod
 
+_TOO_SLOW = "timed out during startup"
+_SLOW_STARTS = 3
+"""Workers of one attempt that may start too slowly."""
+
 
 def driver_succeeded(seen: Observation, now: float) -> Decision | None:
     """The driver's last document says that all is done."""
@@ -101,7 +105,7 @@ def worker_lost(seen: Observation, now: float) -> Decision | None:
     if seen.job.submitted and seen.job.engines_apart:
         return None
     ended = [pod for pod in (*seen.pods, *seen.lost) if pod.role == pods.WORKER and pod.ended]
-    if ended:
+    if ended and len(slow_starts(seen)) != len(ended):
         return _lose(seen, now, Reason.WORKER_LOST, ended[0], f"worker pod {ended[0].name} ended: {ended[0].story}")
     if not _complete_once(seen):
         return None
@@ -114,6 +118,19 @@ def worker_lost(seen: Observation, now: float) -> Decision | None:
     if gone:
         return _lose(seen, now, Reason.WORKER_LOST, gone[0], f"worker pod {gone[0].name} was deleted")
     return lose(seen, now, Reason.WORKER_LOST, "a worker pod is gone; how it ended was not seen")
+
+
+def slow_starts(seen: Observation) -> list[Pod]:
+    """Workers whose Ray was not up within its own 30 s, which nothing lengthens (ray/_private/node.py): their nodes
+    were busy. KubeRay makes others, so that some of them are no loss while the pods were never all ready."""
+    if _complete_once(seen):
+        return []
+    slow = [pod for pod in (*seen.pods, *seen.lost) if pod.role == pods.WORKER and pod.ended and _too_slow(pod)]
+    return slow if len(slow) <= _SLOW_STARTS else []
+
+
+def _too_slow(pod: Pod) -> bool:
+    return any(t.log is not None and _TOO_SLOW in t.log for t in pod.terminations)
 
 
 def submission_lost(seen: Observation, now: float) -> Decision | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from simplerl_api.status import AttemptStatus, ClusterStatus, FailureStatus, Phase, Status, Termination
 from simplerl_operator import clock
-from simplerl_operator.decide import charges, figures, losses
+from simplerl_operator.decide import charges, figures, losses, usage
 from simplerl_operator.decide.conditions import MESSAGE_LENGTH, clip, conditions
 from simplerl_operator.decide.decision import Begin, Decision
 from simplerl_operator.observe import pods
@@ -14,8 +14,6 @@ LOG_BYTES = 4096
 MAX_ATTEMPTS = 5
 MAX_TERMINATIONS = 20
 MAX_LOGS = 3
-_RESTING = frozenset({Phase.QUEUED, Phase.SUSPENDED, Phase.SUCCEEDED, Phase.FAILED})
-"""Phases in which the job's own clock stands."""
 _BETWEEN = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDING, Phase.RECOVERING})
 """Phases in which the RayCluster is no longer news."""
 _FIGURES = ("training", "evaluations", "checkpoint", "model", "versions", "summary")
@@ -33,7 +31,7 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
         "phase": decision.phase,
         "conditions": conditions(seen.job, decision, now),
     }
-    fields |= _activity(before, decision, now)
+    fields |= usage.activity(before, decision, now)
     if decision.begin is not None:
         fields |= _beginning(seen, decision.begin, now)
     elif seen.job.started:
@@ -49,7 +47,7 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
     if decision.over:
         fields |= _ending(decision, now)
     if decision.over or decision.ended:
-        fields |= _attempt(seen, decision, fields)
+        fields |= _attempt(seen, decision, fields, now)
     elif decision.phase is Phase.RECOVERING:
         fields["attempts"] = _heard_late(seen)
     status = Status(**fields)
@@ -63,17 +61,6 @@ def _of_generation(status: Status, generation: int) -> Status:
         return status
     now = [c.model_copy(update={"observed_generation": generation}) for c in status.conditions]
     return status.model_copy(update={"observed_generation": generation, "conditions": now})
-
-
-def _activity(before: Status, decision: Decision, now: float) -> dict[str, Any]:
-    """The job's own clock, which stands while it is queued or suspended."""
-    runs = decision.begin is not None or (before.start_time is not None and decision.phase not in _RESTING)
-    if runs and before.active_since is None:
-        return {"active_since": clock.rfc3339(now)}
-    if not runs and before.active_since is not None:
-        passed = max(0, int(now) - int(clock.seconds(before.active_since)))
-        return {"active_since": None, "active_seconds": before.active_seconds + passed}
-    return {}
 
 
 def _beginning(seen: Observation, how: Begin, now: float) -> dict[str, Any]:
@@ -171,7 +158,7 @@ def _ending(decision: Decision, now: float) -> dict[str, Any]:
     return out
 
 
-def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any]) -> dict[str, Any]:
+def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any], now: float) -> dict[str, Any]:
     """The end of an attempt; one that ended before the job did is not told twice."""
     before, training, said = seen.job.status, fields["training"], seen.last_document
     if before.attempts and before.attempts[-1].number == seen.job.attempt:
@@ -184,6 +171,7 @@ def _attempt(seen: Observation, decision: Decision, fields: dict[str, Any]) -> d
         terminations=_terminations(seen),
     )
     out: dict[str, Any] = {"attempts": [*before.attempts, ended][-MAX_ATTEMPTS:]}
+    out["gpu_seconds"] = before.gpu_seconds + usage.gpu_seconds(seen, now)
     if decision.ended is not None and decision.ended.counted:
         out |= charges.charged(seen) if decision.ended.charged else {"interruptions": before.interruptions + 1}
     return out
