@@ -123,7 +123,8 @@ class KubernetesApi:
         """The resourceVersion of each object by uid; no more than their metadata is read."""
         query = [] if labels is None else [("labelSelector", labels)]
         found = await self._request("list", kind, kind.path(namespace), query, accept=_METADATA)
-        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found["items"]}
+        # a list of metadata that is empty has null for its items
+        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found["items"] or ()}
 
     async def create(self, kind: Kind, namespace: str, manifest: Document, *, rehearse: bool = False) -> Document:
         """Creates an object; fields that the API does not know are refused. `rehearse` stops before storing it."""

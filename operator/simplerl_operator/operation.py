@@ -158,6 +158,7 @@ class Operation:
     async def _hold_watches_against_lists(self) -> None:
         for kind, labels in ((JOB, None), (RAY_CLUSTER, names.LABEL_JOB), (POD, names.LABEL_JOB)):
             listed: dict[str, str] = {}
+            self.watches.ask(kind.plural)
             for namespace in self._settings.namespaces or (None,):
                 listed |= await self._api.versions(kind, namespace, labels)
             self.watches.compare(kind.plural, listed, time.monotonic())
@@ -167,6 +168,8 @@ class Operation:
             return "a worker has ended"
         if not self._lease.alive:
             return "the loop that renews the Lease has ended"
+        if self._resync is not None and self._resync.done():
+            return "the loop that lists the jobs has ended"
         if self.queue.oldest > _WAITS_TOO_LONG:
             return f"a job has waited {self.queue.oldest:.0f} s for a worker"
         if self._missing_right is not None:

@@ -18,20 +18,30 @@ class Watches:
         self._heard: dict[str, dict[Uid, Version]] = {}
         self._missed: dict[str, dict[Uid, float]] = {}
         self._absent: dict[str, set[Uid]] = {}
+        self._newer: dict[str, set[Uid]] = {}
 
     def hear(self, kind: str, uid: Uid, version: Version, *, gone: bool) -> None:
         """Takes note of an event."""
         self._missed.get(kind, {}).pop(uid, None)
+        self._newer.setdefault(kind, set()).add(uid)
         if gone:
             self._heard.get(kind, {}).pop(uid, None)
         else:
             self._heard.setdefault(kind, {})[uid] = version
 
+    def ask(self, kind: str) -> None:
+        """A list is asked for: what is heard from here on may be newer than it."""
+        self._newer[kind] = set()
+
     def compare(self, kind: str, listed: Mapping[Uid, Version], now: float) -> None:
         """Holds a list against what was heard; `now` by any clock that never goes back."""
         heard = self._heard.setdefault(kind, {})
-        missed = self._missed.get(kind, {})
-        self._missed[kind] = {uid: missed.get(uid, now) for uid, version in listed.items() if heard.get(uid) != version}
+        missed, newer = self._missed.get(kind, {}), self._newer.get(kind, set())
+        self._missed[kind] = {
+            uid: missed.get(uid, now)
+            for uid, version in listed.items()
+            if heard.get(uid) != version and uid not in newer
+        }
         # deletions that fell between two watches: gone once two lists in a row lack them
         absent = heard.keys() - listed.keys()
         for uid in absent & self._absent.get(kind, set()):

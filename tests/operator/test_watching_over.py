@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane
 
 from simplerl_api.status import Phase
 from simplerl_operator import lease
+from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER
 from simplerl_operator.kubernetes_api import KubernetesApi, NotOurs
 from simplerl_operator.lease import Sight
 from simplerl_operator.metrics import Metrics
@@ -75,6 +77,7 @@ def test_a_watch_that_tells_everything_is_well() -> None:
 def test_a_watch_that_missed_a_change_is_deaf_after_a_while_and_named() -> None:
     watches = Watches(patience=60)
     watches.hear("pods", "a", "1", gone=False)
+    watches.ask("pods")
     watches.compare("pods", {"a": "2"}, 10)
     assert watches.deaf(70) is None
     assert watches.deaf(71) == "the watch of pods is deaf: a list showed 61 s ago what it has not told yet"
@@ -90,6 +93,32 @@ def test_a_watch_that_was_just_slow_is_well_again() -> None:
     assert watches.deaf(1000) is None
 
 
+def test_what_changed_while_a_list_was_under_way_was_not_missed() -> None:
+    watches = Watches(patience=60)
+    for uid in ("a", "b"):
+        watches.hear("pods", uid, "1", gone=False)
+    watches.ask("pods")
+    watches.hear("pods", "a", "2", gone=False)
+    watches.hear("pods", "b", "2", gone=True)
+    watches.compare("pods", {"a": "1", "b": "1"}, 0)
+    assert watches.deaf(1000) is None, "they were heard after the list was made"
+    watches.ask("pods")
+    watches.compare("pods", {"a": "3"}, 300)
+    assert watches.deaf(1000) is not None
+
+
+async def test_a_list_of_nothing_is_empty(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the API server answers "items": null; the loop that lists the jobs ended by it where there was no job
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig(ADMIN_TOKEN)))
+    api = await KubernetesApi.connect()
+    try:
+        for kind in (JOB, RAY_CLUSTER, POD):
+            assert await api.versions(kind, namespace) == {}
+            assert await api.list(kind, namespace) == []
+    finally:
+        await api.close()
+
+
 def test_what_is_gone_is_forgotten() -> None:
     watches = Watches()
     watches.compare("pods", {"a": "1"}, 0)
@@ -98,6 +127,7 @@ def test_what_is_gone_is_forgotten() -> None:
     watches.hear("pods", "b", "1", gone=False)
     watches.compare("pods", {}, 10)
     watches.compare("pods", {}, 15)
+    watches.ask("pods")
     watches.compare("pods", {"b": "1"}, 20)
     assert watches.deaf(1000) is not None, "what two lists lacked was forgotten, so that nothing gathers"
 
