@@ -187,19 +187,19 @@ def test_tensorboard_shows_each_step_once_though_a_later_attempt_takes_some_agai
 
 
 def wandb_lines(folder: Path) -> tuple[str, list[dict[str, float]]]:
-    """Id and history of the run that wandb keeps in a folder."""
+    """Path (entity/project/id) and history of the run that wandb keeps in a folder."""
     from wandb.proto.wandb_internal_pb2 import Record
 
     (file,) = folder.glob("wandb/offline-run-*/*.wandb")
-    id, history = "", []
+    path, history = "", []
     for data in leveldb_records(file.read_bytes()):
         record = Record.FromString(data)
         if record.HasField("run"):
-            id = record.run.run_id
+            path = f"{record.run.entity}/{record.run.project}/{record.run.run_id}"
         if record.HasField("history"):
             row = {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
             history.append({k: v for k, v in row.items() if not k.startswith("_")})
-    return id, history
+    return path, history
 
 
 def leveldb_records(data: bytes) -> Iterator[bytes]:
@@ -220,7 +220,7 @@ def leveldb_records(data: bytes) -> Iterator[bytes]:
 
 
 async def test_wandb_offline_keeps_the_run_s_figures_in_its_folder(tmp_path: Path, log: Log) -> None:
-    made = run(tmp_path / "run", "tracking={tensorboard: false, wandb: {project: sums, mode: Offline}}")
+    made = run(tmp_path / "run", "tracking={tensorboard: false, wandb: {entity: team, project: sums, mode: Offline}}")
     trackers = make_trackers(made, 0, {"wandb": "abc123"}, log)
     await trackers.open(60)
     trackers.evaluation(0, "held-out", 0.25)
@@ -228,7 +228,7 @@ async def test_wandb_offline_keeps_the_run_s_figures_in_its_folder(tmp_path: Pat
     await trackers.close(failed=False, seconds=60)
     assert warnings(log) == []
     assert wandb_lines(tmp_path / "run") == (
-        "abc123",
+        "team/sums/abc123",
         [{"step": 0, "evaluation/held-out": 0.25}, {"step": 1, "reward": 0.5, "seconds/total": 2.0}],
     )
 
