@@ -114,7 +114,8 @@ def test_a_peer_that_ray_ends_for_its_memory_is_said_so_in_one_line(lost: Failur
     failure = answers.named("rank 1", "updating", error, lost)
     assert isinstance(failure, TrainerFailure)
     assert (failure.reason, failure.message) == (
-        reason, "rank 1 was ended while updating, since its pod ran out of memory",
+        reason, "rank 1 was ended while updating, since its pod ran out of memory: give it more by "
+        "cluster.workers.resources",
     )  # fmt: skip
 
 

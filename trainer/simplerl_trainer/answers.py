@@ -80,7 +80,8 @@ def named(peer: str, doing: str, error: BaseException, lost: FailureReason) -> B
         return RuntimeError(f"{peer} failed while {doing}: {error}")
     if isinstance(error, OutOfMemoryError):  # Ray's monitor was quicker than the kernel
         reason = FailureReason.TRAINING_OUT_OF_MEMORY if lost is FailureReason.LOST_RANK else lost
-        return TrainerFailure(reason, f"{peer} was ended while {doing}, since its pod ran out of memory")
+        remedy = "give it more by cluster.workers.resources"
+        return TrainerFailure(reason, f"{peer} was ended while {doing}, since its pod ran out of memory: {remedy}")
     if isinstance(error, ActorDiedError | ActorUnavailableError):
         return TrainerFailure(lost, f"{peer} ended while {doing}: {one_line(error)}")
     return error
