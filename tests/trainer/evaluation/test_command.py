@@ -75,6 +75,10 @@ FAULTS = {
         ["--max-tokens", "128"],
         "--max-tokens is 128, and the model {folder}/model takes 128 tokens with the prompt: lower it",
     ),
+    "heads that cannot be dealt out": (
+        ["--tensor-parallel", "3"],
+        "--tensor-parallel is 3, over which the 4 attention heads of model folder {folder}/model cannot be dealt out",
+    ),
     "a temperature that vLLM would raise": (["--temperature", "0.005"], "--temperature is 0.005: give 0, or 0.01 to 2"),
     "no probability": (["--top-p", "0"], "--top-p is 0: give more than 0, and at most 1"),
     "a folder of something else": (["--output", "model"], "--output model holds something that is no evaluation:"),

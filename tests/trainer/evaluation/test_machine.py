@@ -21,6 +21,38 @@ H200 = Machine(cpus=16, memory=128 * GIB, gpus=1, gpu_memory=140 * GIB)
 
 
 @pytest.mark.parametrize(
+    ("machine", "shape", "asked", "engines", "gpus"),
+    [
+        pytest.param(Machine(32, 256 * GIB, 2, 140 * GIB), LARGE, None, 1, [[0, 1]], id="one over both GPUs"),
+        pytest.param(Machine(64, 256 * GIB, 5, 24 * GIB), LARGE, None, 2, [[0, 1], [2, 3]], id="a GPU is left over"),
+        pytest.param(
+            Machine(64, 256 * GIB, 4, 140 * GIB), SMALL, 4, 4, [[0, 1], [2, 3], [0, 1], [2, 3]], id="as many as asked"
+        ),
+        pytest.param(Machine(8, 64 * GIB), SMALL, None, 4, [[]] * 4, id="two processes each on CPUs"),
+        pytest.param(Machine(1, 64 * GIB), SMALL, None, 1, [[]], id="at least one"),
+    ],
+)
+def test_engines_over_two_gpus_each(
+    machine: Machine, shape: ModelShape, asked: int | None, engines: int, gpus: list[list[int]]
+) -> None:
+    found = layout(machine, shape, 4096, asked, tensor_parallel=2)
+    assert (found.engines, [list(found.gpus_of(e)) for e in range(engines)]) == (engines, gpus)
+    assert found.share == (0.9 / found.per_gpu if machine.gpus else 1.0)
+
+
+def test_more_gpus_for_an_engine_than_there_are() -> None:
+    with pytest.raises(TrainerFailure, match="--tensor-parallel is 2, and this machine has 1 GPUs: lower it"):
+        layout(H200, LARGE, 4096, None, tensor_parallel=2)
+
+
+def test_a_model_too_large_for_one_gpu_fits_on_two() -> None:
+    machine = Machine(32, 256 * GIB, 2, 14 * GIB)
+    with pytest.raises(TrainerFailure, match="each GPU: raise --tensor-parallel, or use a larger machine or a smaller"):
+        layout(machine, LARGE, 4096, None)
+    assert layout(machine, LARGE, 4096, None, tensor_parallel=2) == Layout(1, 2, 2)
+
+
+@pytest.mark.parametrize(
     ("machine", "shape", "asked", "expected"),
     [
         pytest.param(H200, SMALL, None, Layout(4, 1), id="a small model has four engines on a GPU"),

@@ -113,6 +113,17 @@ async def test_after_a_kill_the_rest_is_drawn_and_batch_and_engines_change_nothi
     assert again.figures == row.figures
 
 
+async def test_two_processes_that_hold_one_engine_answer_as_one(
+    model: Path, sums: sets.Set, whole: tuple[Path, Row], tmp_path: Path
+) -> None:
+    output, row = whole
+    (found,) = await run(task(model, sums, tmp_path / "two", engines=1, tensor_parallel=2))
+    (compared,) = comparison.compare(tmp_path / "two", output, [("tiny", "sums")])
+    assert compared.common == QUESTIONS
+    assert len(compared.responses) <= 1, "sums are rounded in another order"
+    assert found.figures.samples == row.figures.samples
+
+
 async def test_a_finished_evaluation_starts_nothing(
     model: Path, sums: sets.Set, whole: tuple[Path, Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:

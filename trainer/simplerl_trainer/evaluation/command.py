@@ -33,6 +33,9 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions of each data set.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the samples' random numbers.")] = 0,
     engines: Annotated[int | None, typer.Option(min=1, help="Engines. Default: as many as are quick and fit.")] = None,
+    tensor_parallel: Annotated[
+        int, typer.Option(min=1, max=8, help="GPUs that hold an engine together, for a model too large for one.")
+    ] = 1,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Responses that an engine draws at once.")] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Results do not depend on what is drawn beside them; slower.")
@@ -67,6 +70,7 @@ def evaluate(
             engines=engines,
             batch_size=batch_size,
             deterministic=deterministic,
+            tensor_parallel=tensor_parallel,
         )
         rows = asyncio.run(run.run(task))
         show.table(rows, console)

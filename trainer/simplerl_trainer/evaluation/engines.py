@@ -31,7 +31,7 @@ async def serving(
 
     Raises TrainerFailure naming the engine that does not start.
     """
-    own_ray.start(max(machine.cpus, layout.engines), cpu_only=not layout.gpus)
+    own_ray.start(max(machine.cpus, layout.engines * layout.tensor_parallel), cpu_only=not layout.gpus)
     daemon = None
     try:
         more = dict(BATCH_INVARIANT) if setup.deterministic and layout.gpus else {}
@@ -42,7 +42,7 @@ async def serving(
             except mps.Unavailable:
                 pass  # they take turns on their GPU: slower, and all the same
         actors = {e: _actor(e, layout, more) for e in range(layout.engines)}
-        own = replace(setup, gpu_memory_share=layout.share)
+        own = replace(setup, gpu_memory_share=layout.share, tensor_parallel_size=layout.tensor_parallel)
         calls = {f"engine {e}": a.start.remote(own) for e, a in actors.items()}
         versions = await answers.within(START_SECONDS, "loading the model", calls, FailureReason.LOST_ENGINES)
         yield Pool(actors, setup.max_num_seqs, STALL_SECONDS, _kill, deterministic=setup.deterministic), versions[0]
@@ -58,12 +58,11 @@ async def serving(
 
 
 def _actor(engine: int, layout: Layout, more: Mapping[str, str]) -> Any:
-    gpu = engine % max(1, layout.gpus)
-    variables = placement.environment(
-        [Slot(index=engine, node=0, gpu=gpu, rank=None, engines=(engine,))], not layout.gpus
-    )
+    gpus = layout.gpus_of(engine)
+    slots = [Slot(index=g, node=0, gpu=g, rank=None, engines=(engine,)) for g in gpus]
+    variables = placement.environment(slots, not layout.gpus)
     if layout.gpus and (visible := os.environ.get("CUDA_VISIBLE_DEVICES")):
-        variables["CUDA_VISIBLE_DEVICES"] = visible.split(",")[gpu]
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[g] for g in gpus)
     return (
         ray.remote(EngineActor)
         .options(

@@ -37,12 +37,24 @@ class Layout:
 
     engines: int
     gpus: int
-    """0: all of them on CPUs."""
+    """That are used; 0: all of them on CPUs."""
+    tensor_parallel: int = 1
+    """GPUs, or processes on CPUs, that hold an engine together."""
+
+    @property
+    def groups(self) -> int:
+        """Of neighbouring GPUs, each of which holds whole engines."""
+        return self.gpus // self.tensor_parallel
 
     @property
     def per_gpu(self) -> int:
         """Engines of the GPU that has most of them."""
-        return -(-self.engines // self.gpus) if self.gpus else 0
+        return -(-self.engines // self.groups) if self.groups else 0
+
+    def gpus_of(self, engine: int) -> range:
+        """The GPUs that hold an engine, counted from 0; none on CPUs."""
+        first = engine % self.groups * self.tensor_parallel if self.groups else 0
+        return range(first, first + self.tensor_parallel) if self.groups else range(0)
 
     @property
     def share(self) -> float:
@@ -62,39 +74,50 @@ def look() -> Machine:
     )
 
 
-def layout(machine: Machine, shape: ModelShape, tokens: int, asked: int | None) -> Layout:
+def layout(machine: Machine, shape: ModelShape, tokens: int, asked: int | None, tensor_parallel: int = 1) -> Layout:
     """Where `asked` engines live or, without a number, as many as are quick and fit; `tokens`: the longest sample.
 
     Raises TrainerFailure(INVALID_INPUT) where the model does not fit.
     """
     if machine.gpus:
-        each = 1 if shape.parameters > SMALL_PARAMETERS else SMALL_ENGINES
-        tries = [machine.gpus * n for n in (4, 2, 1) if n <= each]
+        if machine.gpus < tensor_parallel:
+            raise TrainerFailure(
+                FailureReason.INVALID_INPUT,
+                f"--tensor-parallel is {tensor_parallel}, and this machine has {machine.gpus} GPUs: lower it",
+            )
+        groups = machine.gpus // tensor_parallel
+        each = 1 if shape.parameters > SMALL_PARAMETERS or tensor_parallel > 1 else SMALL_ENGINES
+        tries = [groups * n for n in (4, 2, 1) if n <= each]
+        gpus = groups * tensor_parallel
     else:
-        tries = [n for n in (4, 2, 1) if n <= min(machine.cpus, MOST_ON_CPU)]
-    found = [Layout(n, machine.gpus) for n in ([asked] if asked else tries)]
+        most = max(1, min(machine.cpus // tensor_parallel, MOST_ON_CPU))
+        tries, gpus = [n for n in (4, 2, 1) if n <= most], 0
+    found = [Layout(n, gpus, tensor_parallel) for n in ([asked] if asked else tries)]
     missing = [(f, _missing(machine, shape, tokens, f)) for f in found]
     if (fits := next((f for f, fault in missing if not fault), None)) is not None:
         return fits
     raise TrainerFailure(FailureReason.INVALID_INPUT, missing[-1][1])
 
 
-def needed(shape: ModelShape, tokens: int, *, on_gpu: bool) -> int:
-    """The least bytes of an engine: its weights, the keys and values of one longest sample, and workspace."""
+def needed(shape: ModelShape, tokens: int, *, on_gpu: bool, tensor_parallel: int = 1) -> int:
+    """The least bytes of an engine: its weights, the keys and values of one longest sample, and workspace; on GPUs
+    those of each that holds it, on CPUs those of all its processes."""
     width = 2 if on_gpu else 4
     key_values = 2 * shape.layers * shape.key_value_heads * shape.head * width * tokens
-    return shape.parameters * width + key_values + (GPU_WORKSPACE if on_gpu else CPU_WORKSPACE)
+    whole = shape.parameters * width + key_values
+    return whole // tensor_parallel + GPU_WORKSPACE if on_gpu else whole + CPU_WORKSPACE * tensor_parallel
 
 
 def _missing(machine: Machine, shape: ModelShape, tokens: int, layout: Layout) -> str:
     """The sentence where the engines do not fit, else nothing."""
     on_gpu = layout.gpus > 0
-    each = needed(shape, tokens, on_gpu=on_gpu)
+    each = needed(shape, tokens, on_gpu=on_gpu, tensor_parallel=layout.tensor_parallel)
     room = int(machine.gpu_memory * layout.share) if on_gpu else machine.memory // layout.engines
     if each <= room:
         return ""
     count = layout.per_gpu if on_gpu else layout.engines
-    alone = "use a larger machine or a smaller model" if count == 1 else f"lower --engines {layout.engines}"
+    larger = "raise --tensor-parallel, or " if layout.tensor_parallel < machine.gpus else ""
+    alone = f"{larger}use a larger machine or a smaller model" if count == 1 else f"lower --engines {layout.engines}"
     where = "on each GPU" if on_gpu else "in this machine's memory"
     return (
         f"the model of {shape.parameters / 1e9:.2f} billion parameters needs at least {each / GIB:.1f} GiB for an "

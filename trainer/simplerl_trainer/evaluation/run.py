@@ -19,7 +19,7 @@ from simplerl_trainer.evaluation.questions import Asked
 from simplerl_trainer.evaluation.records import File, Record, judged
 from simplerl_trainer.evaluation.sets import Set
 from simplerl_trainer.evaluation.show import Bars, Row
-from simplerl_trainer.models import families
+from simplerl_trainer.models import families, sharding
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.rollout.pool import Pool
@@ -43,6 +43,8 @@ class Task:
     engines: int | None = None
     batch_size: int | None = None
     deterministic: bool = False
+    tensor_parallel: int = 1
+    """GPUs that hold an engine together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ async def _evaluate(task: Task, model: Model, path: Path, bars: Bars) -> list[Ro
             FailureReason.INVALID_INPUT,
             f"--max-tokens is {longest}, and the model {path} takes {context} tokens with the prompt: lower it",
         )
+    sharding.check(path, task.tensor_parallel, "--tensor-parallel")
     template = templates.choose(task.template, tokenizer, "--template")
     work: list[_Work] = []
     for found in task.sets:
@@ -113,7 +116,7 @@ async def _draw(
     """Draws what is missing of each data set; returns the seconds and tokens of each by its name."""
     here = machine.look()
     most = max(w.asked.longest for w in work) + task.settings.max_new_tokens
-    layout = machine.layout(here, families.shape(path), most, task.engines)
+    layout = machine.layout(here, families.shape(path), most, task.engines, task.tensor_parallel)
     setup = EngineSetup(
         model_folder=str(path),
         bf16=layout.gpus > 0,

@@ -9,10 +9,10 @@ SIZES = (1, 2, 4, 8)
 """Values of rollout.tensorParallelSize."""
 
 
-def check(folder: Path, size: int) -> None:
+def check(folder: Path, size: int, field: str = "rollout.tensorParallelSize") -> None:
     """Heads and hidden units are dealt out whole; heads of keys and values may be repeated.
 
-    Raises TrainerFailure(INVALID_INPUT) naming what does not divide, and the sizes that fit.
+    Raises TrainerFailure(INVALID_INPUT) naming the field, what does not divide, and the sizes that fit.
     """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     for key in ("num_attention_heads", "intermediate_size"):
@@ -26,7 +26,7 @@ def check(folder: Path, size: int) -> None:
         fits = " or ".join(str(s) for s in SIZES if _in_the_way(config, s) is None)
         raise TrainerFailure(
             FailureReason.INVALID_INPUT,
-            f"rollout.tensorParallelSize is {size}, over which the {found} of model folder {folder} cannot be dealt "
+            f"{field} is {size}, over which the {found} of model folder {folder} cannot be dealt "
             f"out evenly: use {fits}",
         )
 
