@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "long.jsonl").write_text(json.dumps({"question": "a" * 1000, "answer": "7"}) + "\n")
     (tmp_path / "keys.jsonl").write_text('{"prompt": "What is 3 + 4?", "gold": "7"}\n')
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "list.jsonl").write_text('["What is 3 + 4?"]\n')
+    (tmp_path / "broken.jsonl").write_text("{")
+    (tmp_path / "null.jsonl").write_text('{"question": null, "answer": "7"}\n')
+    (tmp_path / "nothing").mkdir()
+    for name, missing in (("weightless", "model.safetensors"), ("mute", "tokenizer.json")):
+        shutil.copytree(tmp_path / "model", tmp_path / name)
+        (tmp_path / name / missing).unlink()
     return tmp_path
 
 
@@ -61,6 +69,37 @@ FAULTS = {
         ["--data", "q=keys.jsonl"],
         "keys.jsonl line 1 has no key question: set --question-key to the right",
     ),
+    "an empty path": (["--data", "q="], "--data q= names no file: write q=FILE"),
+    "a folder without questions": (["--data", "q=nothing"], "--data q is nothing, a folder without a file of .jsonl"),
+    "a name in a folder that has none": (
+        ["--data", "aime24", "--data-folder", "none"],
+        "--data aime24 is not in --data-folder none, which is empty or no folder: write aime24=FILE",
+    ),
+    "a line that is no object": (["--data", "q=list.jsonl"], "list.jsonl line 1 holds a list: give an object"),
+    "a line that is no JSON": (["--data", "q=broken.jsonl"], "broken.jsonl line 1 is not JSON ("),
+    "a question that is null": (["--data", "q=null.jsonl"], "null.jsonl line 1 holds null under question: give a text"),
+    "another file as the model": (["--model-path", "q.jsonl"], "--model-path is q.jsonl, which is no folder: give a"),
+    "a folder that is no model": (
+        ["--model-path", "nothing"],
+        "--model-path is nothing, which has neither a config.json, nor a manifest.json, nor a folder checkpoints: give",
+    ),
+    "a model without weights": (
+        ["--model-path", "weightless"],
+        "model folder {folder}/weightless has no *.safetensors: give a folder whose weights are safetensors",
+    ),
+    "a model without a tokenizer": (
+        ["--model-path", "mute"],
+        "model folder {folder}/mute has no tokenizer.json: give a whole Hugging Face folder",
+    ),
+    "nothing to compare with": (
+        ["--compare", "none"],
+        "--compare none holds no evaluation.json: give the --output of another evaluation",
+    ),
+    "an output below a file": (
+        ["--output", "q.jsonl/out"],
+        "--output q.jsonl/out cannot be written (Not a directory): choose another folder",
+    ),
+    "an empty template": (["--template", ""], "--template is '', which has no {{question}} in it: add it, or name"),
     "no questions": (["--data", "q=empty.jsonl"], "--data q is empty.jsonl, which holds no question: give at least"),
     "an unknown template": (
         ["--template", "qwen"],
@@ -96,6 +135,15 @@ def test_a_fault_is_a_sentence_and_exits_with_1(here: Path, words: Sequence[str]
     ("words", "named"),
     [
         pytest.param(["--n-samples", "0"], "--n-samples", id="no samples"),
+        pytest.param(["--n-samples", "-1"], "--n-samples", id="samples below zero"),
+        pytest.param(["--n-samples", "many"], "--n-samples", id="samples that are no number"),
+        pytest.param(["--seed", "-1"], "--seed", id="a seed below zero"),
+        pytest.param(["--seed", "99999999999999"], "--seed", id="a seed that torch does not take"),
+        pytest.param(["--max-tokens", "0"], "--max-tokens", id="no tokens"),
+        pytest.param(["--engines", "0"], "--engines", id="no engines"),
+        pytest.param(["--tensor-parallel", "16"], "--tensor-parallel", id="too many GPUs for an engine"),
+        pytest.param(["--top-p", "2"], "--top-p", id="more than all"),
+        pytest.param(["--temperature", "nan"], "--temperature", id="no temperature"),
         pytest.param(["--temperature", "3"], "--temperature", id="too hot"),
         pytest.param(["--limit", "0"], "--limit", id="no questions"),
         pytest.param(["--batch-size", "0"], "--batch-size", id="no batch"),

@@ -31,7 +31,7 @@ def evaluate(
         str | None, typer.Option(help="qwen-boxed, chat, or a text with {question} in it. Default: the model's own.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions of each data set.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples' random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of the samples' random numbers.")] = 0,
     engines: Annotated[int | None, typer.Option(min=1, help="Engines. Default: as many as are quick and fit.")] = None,
     tensor_parallel: Annotated[
         int, typer.Option(min=1, max=8, help="GPUs that hold an engine together, for a model too large for one.")
@@ -61,6 +61,8 @@ def evaluate(
             raise TrainerFailure(FailureReason.INVALID_INPUT, f"--temperature is {temperature}: give 0, or 0.01 to 2")
         if top_p == 0:
             raise TrainerFailure(FailureReason.INVALID_INPUT, "--top-p is 0: give more than 0, and at most 1")
+        if compare is not None:
+            comparison.check(compare)
         task = run.Task(
             models=models.find(model_path),
             sets=[sets.read(source, limit, question_key, answer_key) for source in sets.sources(data, data_folder)],

@@ -29,6 +29,15 @@ class Difference:
     """Ids of those whose verdicts differ."""
 
 
+def check(theirs: Path) -> None:
+    """Raises TrainerFailure(INVALID_INPUT) where there is no evaluation, before hours are spent on ours."""
+    if not (theirs / folder.FILE).exists():
+        raise TrainerFailure(
+            FailureReason.INVALID_INPUT,
+            f"--compare {theirs} holds no {folder.FILE}: give the --output of another evaluation",
+        )
+
+
 def compare(ours: Path, theirs: Path, pairs: Sequence[tuple[str, str]]) -> list[Difference]:
     """What differs for each model and data set that both folders hold.
 

@@ -83,6 +83,8 @@ def _source(word: str, folder: Path | None) -> Source:
         )
     if not named:
         return Source(name, _in_folder(name, folder), None)
+    if not where.strip():
+        raise _invalid(f"--data {word} names no file: write {name}=FILE")
     if where.startswith("hub:"):
         return Source(name, None, _hub(name, where))
     return Source(name, _file(name, Path(where)), None)
@@ -91,6 +93,8 @@ def _source(word: str, folder: Path | None) -> Source:
 def _file(name: str, path: Path) -> Path:
     if not path.exists():
         raise _invalid(f"--data {name} is {path}, which does not exist: give the path of its file")
+    if path.is_dir() and not any(f.suffix in files.KINDS for f in path.iterdir()):
+        raise _invalid(f"--data {name} is {path}, a folder without a file of {', '.join(files.KINDS)}: name the file")
     return path
 
 
