@@ -2,7 +2,8 @@
 
     python benchmarks/judge.py DATA
 
-DATA is a folder with eval/gsm8k.jsonl and eval/math500.jsonl. Prints one JSON document.
+DATA is a folder with eval/gsm8k.jsonl and eval/math500.jsonl. Prints one JSON document, which also lists the gold
+answers of all sets in eval/ that cannot be judged.
 """
 
 import argparse
@@ -20,9 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.trainer.rewards.judge import pairs
+from tests.trainer.rewards.judge import pairs, test_round_trip
 
 from simplerl_api.spec.rewards import MathReward, Reward
+from simplerl_trainer.rewards.judge import judge
 from simplerl_trainer.rewards.messages import Case
 from simplerl_trainer.rewards.score import Scorer
 
@@ -40,13 +42,14 @@ def main() -> None:
         "versions": {name: metadata.version(name) for name in ("math-verify", "sympy", "mpmath")},
         "cpus": len(os.sched_getaffinity(0)),
         "processes": arguments.processes,
+        "goldAnswers": golds(arguments.data),
     }
     for name, found in (("worked solutions", worked), ("own table", table)):
         document[name] = {"pairs": len(found), "equal": sum(equal for _, _, equal in found)}
-        for judge, run in (("simplerl", ours), ("math-verify", theirs)):
+        for peer, run in (("simplerl", ours), ("math-verify", theirs)):
             seconds, verdicts = run(found, arguments.processes)
             wrong = Counter((equal, said) for (_, _, equal), said in zip(found, verdicts, strict=True))
-            document[name][judge] = {
+            document[name][peer] = {
                 "seconds": round(seconds, 3),
                 "pairsPerSecond": round(len(found) / seconds),
                 "wrong": wrong[True, False] + wrong[False, True],
@@ -69,6 +72,18 @@ def solutions(data: Path) -> list[Pair]:
             before = other["solution"].rpartition("\\boxed")[0]
             found.append((f"{before}\\boxed{{{said}}}.", other["answer"], equal))
     return list(dict.fromkeys(found))
+
+
+def golds(data: Path) -> dict[str, Any]:
+    """For each evaluation set that is there: its gold texts, and those that cannot be judged."""
+    found = {}
+    for name, read in test_round_trip.GOLDS.items():
+        file = data / f"eval/{name}.jsonl"
+        if file.exists():
+            texts = [gold for line in file.read_text("utf-8").splitlines() for gold in read(json.loads(line))]
+            bad = [g for g in texts if judge("\\boxed{0}", g).verdict in ("bad_gold", "timeout")]
+            found[name] = {"texts": len(texts), "notJudged": bad}
+    return found
 
 
 def perturbed(answer: str) -> str:

@@ -1,11 +1,13 @@
 """`simplerl grade`: verdicts, the summary and exit codes."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.trainer.rewards.judge.test_hostile import HOSTILE
 from typer.testing import CliRunner
 
 from simplerl_trainer.cli import app
@@ -115,6 +117,17 @@ def test_a_file_is_judged_as_standard_input_is(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["grade", str(file)])
     assert json.loads(result.stdout) == {"id": 1, "verdict": "equal", "extracted": "4", "why": ""}
     assert result.stderr == "1 lines: 1 equal; accuracy 1\n"
+
+
+def test_hostile_lines_get_their_verdicts_in_any_order_and_end_no_run() -> None:
+    rows = [{"id": name, "response": f"\\boxed{{{text}}}", "gold": "4"} for name, text in HOSTILE.items()]
+    rows += [{"id": f"{name} as gold", "response": "4", "gold": text} for name, text in HOSTILE.items()]
+    start = time.monotonic()
+    lines, _ = judged(rows, "--timeout", "5")
+    again, _ = judged(rows[::-4], "--timeout", "5")
+    assert time.monotonic() - start < 120
+    assert [line["id"] for line in lines] == [row["id"] for row in rows]
+    assert again == lines[::-4]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
