@@ -935,6 +935,15 @@ DNE  ==  \text{DNE}
 \infty  !=  DNE
 2:3:4  !=  4:3:2
 |x| < 1  ==  (-1,1)
+x \in (-\infty, -3) \cup (3, \infty)  ==  |x| > 3
+x < -3 \text{ or } x > 3  ==  |x| > 3
+|x| > 3  ==  x \in (-\infty, -3) \cup (3, \infty)
+|x| > 3  !=  x \in (-\infty, -3] \cup (3, \infty)
+|y| > 3  !=  x \in (-\infty, -3) \cup (3, \infty)
+x = 3, x = -3  !=  |x| > 3
+\text{Option B}  ==  B
+\text{Option B}  !=  C
+choice (C)  ==  \text{(C)}
 |x| < 1  !=  [-1,1]
 p = 0.25  ==  \frac14
 25\%  !=  4

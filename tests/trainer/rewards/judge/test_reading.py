@@ -116,6 +116,7 @@ RESPONSES = {
     "prose as the gold answer": (r"\boxed{5}", "We add 2 and 3 and so we get 5 in the end.", "equal", "5"),
     "a short sentence as the gold answer": (r"\boxed{1/2}", r"The probability is $\frac{1}{2}$.", "equal", "1/2"),
     "a number with spaces after a phrase": ("The answer is 10 000 dollars.", "10000", "equal", "10 000 dollars"),
+    "an option after a phrase": ("Hence the answer is option B.", "B", "equal", "B"),
     "an empty gold answer": ("4", "#### ", "bad_gold", "4"),
     "no gold answer": (r"\boxed{4}", "", "bad_gold", "4"),
     "a gold answer that breaks off": (r"\boxed{4}", r"\frac{1}{", "bad_gold", "4"),

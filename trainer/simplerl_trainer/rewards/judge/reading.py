@@ -19,7 +19,7 @@ _PHRASE = re.compile(
     r"####[ \t]*"
     r"|(?:\bfinal[ \t]+)?\b(?:answers?|correct (?:option|choice))\b(?:[ \t]+(?:to|for|of)\b[^.\n:]{0,80}?)?[ \t*_]*"
     r"(?:(?:is|are|was|would be|will be|should be)\b|:|=)"
-    r"[\s*_:]*(?:(?:therefore|thus|simply|that|equal to|given by)\b[\s:]*)?",
+    r"[\s*_:]*(?:(?:therefore|thus|simply|that|equal to|given by|option|choice)\b[\s:]*)?",
     re.IGNORECASE,
 )
 _SAYS = re.compile(r"\b(?:is|are|equals?|gives?|get|have|hence|thus|therefore|so)\b", re.IGNORECASE)

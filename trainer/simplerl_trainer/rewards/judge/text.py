@@ -9,6 +9,7 @@ _UNWRAPPED = re.compile(
 _SPACES = re.compile(r"\s+")
 _WORDY = re.compile(r"[A-Za-z0-9 \t\n.,;:!?'\"()\-/&%]*")
 _SYNONYMS = {"yes": "true", "no": "false"}
+_OPTION = re.compile(r"(?:option|choice)\s+(?=\W?[A-Za-z]\b)", re.IGNORECASE)
 _LETTER = re.compile(r"[({\[]?\s*([A-Za-z])\s*(?:[)}\]]\s*\.?|[.:])?")
 _LETTER_FIRST = re.compile(r"(?:\(\s*([A-Za-z])\s*\)|([A-Za-z])\s*[).:])\s*\S.*", re.DOTALL)
 _DATE = re.compile(
@@ -57,7 +58,7 @@ def letter(text: str, *, followed: bool) -> str | None:
     """The one letter of a choice such as `C`, `(C)`, `C.` and, where it may be followed, `C) 12`."""
     if len(text) > 200:
         return None
-    plain = unwrapped(text)
+    plain = _OPTION.sub("", unwrapped(text), count=1)
     match = _LETTER.fullmatch(plain)
     if match is not None:
         return match[1].upper()

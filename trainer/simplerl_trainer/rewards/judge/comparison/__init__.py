@@ -17,6 +17,7 @@ from simplerl_trainer.rewards.judge.comparison import (
 )
 from simplerl_trainer.rewards.judge.comparison.relations import Slow
 from simplerl_trainer.rewards.judge.judgement import Tolerance
+from simplerl_trainer.rewards.judge.names import Named
 from simplerl_trainer.rewards.judge.terms import (
     Bare,
     Call,
@@ -28,6 +29,7 @@ from simplerl_trainer.rewards.judge.terms import (
     Sym,
     Term,
     is_expression,
+    variables,
 )
 
 __all__ = ["Comparison", "Slow"]
@@ -68,11 +70,15 @@ class Comparison:
             decided = names.is_plain_inequality(gold) and names.is_plain_inequality(answer)
             return not decided and relations.same(gold, answer, self.equal, quick=self.quick)
         if isinstance(gold, Relation) and isinstance(answer, Relation):
-            return relations.same(gold, answer, self.equal, quick=self.quick)
+            if relations.same(gold, answer, self.equal, quick=self.quick):
+                return True
+            if left is not None:
+                return self._solutions(left, answer)
+            return right is not None and self._solutions(right, gold)
         if left is not None:
-            return not isinstance(answer, Relation) and self.equal(left.value, answer)
+            return self._solutions(left, answer) if isinstance(answer, Relation) else self.equal(left.value, answer)
         if right is not None:
-            return not isinstance(gold, Relation) and self.equal(gold, right.value)
+            return self._solutions(right, gold) if isinstance(gold, Relation) else self.equal(gold, right.value)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return relations.same_solution(gold, answer, quick=self.quick)
         if (pairs := names.assigned(gold)) is not None or names.assigned(answer) is not None:
@@ -87,6 +93,12 @@ class Comparison:
         if (told := literals.same(gold, answer)) is not None:
             return told
         return collections.same(gold, answer, self.equal)
+
+    def _solutions(self, named: Named, relation: Relation) -> bool:
+        """Whether `x in S` says what `|x| < 2` does."""
+        if named.name not in variables(relation):
+            return False
+        return relations.same_solution(relation, named.value, quick=self.quick)
 
     def _assignments(
         self, gold: Term, answer: Term, wanted: dict[str, Term] | None, given: dict[str, Term] | None
