@@ -819,6 +819,15 @@ CALCULUS = r"""
 \int_0^1\int_0^2 xy\,dx\,dy  ==  \int_0^1\int_0^2 ts\,dt\,ds
 \int_0^1\int_0^2 x\,dx\,dy  !=  \int_0^1\int_0^2 y\,dx\,dy
 \oint f dz  !=  \int f dz
+\int \frac{dx}{x}  ==  \int \frac{1}{t} dt
+\int \frac{dx}{x}  !=  \int \frac{dx}{x^2}
+\int_0^1 f(x)dx > 0  !=  \int_0^1 f(x)dx \ge 0
+\sum_{d|n} d  ==  \sum_{d \mid n} d
+\sum_{d|n} d  !=  \sum_{n|d} d
+\sum_{d|n} d  !=  \sum_{d|n} 1
+\sum_{n=1}^{\infty} \frac{1}{n^2} = \frac{\pi^2}{6}  ==  \frac{\pi^2}{6}
+\int x^2 dx = \frac{x^3}{3} + C  ==  \frac{x^3}{3} + C
+\begin{pmatrix}\sum_{i=1}^n i\\2\end{pmatrix}  ==  (\sum_{j=1}^n j, 2)
 \int_0^1 f(x)dx = 3  !=  \int_0^2 f(x)dx = 3
 \int_0^1 f(x)dx = 3  ==  3
 \sum_{i=1}^{n} i^2  ==  \sum_{k=1}^n k^2

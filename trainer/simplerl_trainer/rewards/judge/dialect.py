@@ -38,6 +38,8 @@ _LOWERED_RUN = re.compile("[" + "".join(_LOWERED) + "]+")
 _ROOT = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+)?")
 _ROOTS = {"√": "\\sqrt", "∛": "\\sqrt[3]", "∜": "\\sqrt[4]"}
 
+_DIFFERENTIAL_ABOVE = re.compile(r"\\frac\s*\{\s*d\s*([A-Za-z])\s*\}\s*(\{[^{}]{1,200}\}|[A-Za-z0-9])")
+"""`\\int \\frac{dx}{x}`, whose dx stands in a fraction."""
 _NOON = re.compile(r"(?<![A-Za-z.])(?:[ap]\.\s?m\.?|[AP]\.\s?M\.?|(?<=\d )[AP]M)(?![A-Za-z])")
 """Before noon and after it, in one spelling."""
 _LINES = re.compile(r"\\begin\{(cases|aligned|align\*?|gathered|split)\}(.*?)\\end\{\1\}", re.DOTALL)
@@ -100,6 +102,8 @@ def canonical(text: str) -> str:
             found = re.sub(r"\\sqrt\s*(?=[0-9A-Za-z])([0-9A-Za-z])", r"\\sqrt{\1}", found)
         for pattern, replacement in _SIMPLE:
             found = pattern.sub(replacement, found)
+    if "\\int" in found:
+        found = _DIFFERENTIAL_ABOVE.sub(r"\\frac{1}\2 d\1", found)
     found = found.replace("~", " ")
     if ".m" in found or "M" in found:
         found = _NOON.sub(lambda m: m[0][0].lower() + "m", found)

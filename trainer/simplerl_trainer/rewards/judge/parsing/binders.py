@@ -84,7 +84,11 @@ def _series(cursor: Cursor, name: str) -> Term:
 def _below(cursor: Cursor) -> Term:
     if not cursor.take("{"):
         return atoms.argument(cursor)
-    items = members.read(cursor, "}")
+    cursor.bars += 1
+    items = members.read(cursor, "}", "|", "mid")
+    cursor.bars -= 1
+    if len(items) == 1 and cursor.take("|", "mid"):  # d | n
+        items = [Call("divides", (items[0], products.read(cursor)))]
     cursor.expect("}")
     if len(items) != 1:
         raise Unreadable("several conditions stand below one sign")
