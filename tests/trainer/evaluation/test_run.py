@@ -113,6 +113,7 @@ async def test_after_a_kill_the_rest_is_drawn_and_batch_and_engines_change_nothi
     assert again.figures == row.figures
 
 
+@pytest.mark.long
 async def test_two_processes_that_hold_one_engine_answer_as_one(
     model: Path, sums: sets.Set, whole: tuple[Path, Row], tmp_path: Path
 ) -> None:
