@@ -28,6 +28,12 @@ _COLUMNS = (
 
 
 _NOT_STARTED = "!has(oldSelf.status) || !has(oldSelf.status.startTime)"
+_ONCE_STORED = {
+    "spec.rewards": {"weight": "1.0"},
+    "spec.cluster.env": {"value": "''"},
+    "spec.cluster.volumes": {"readOnly": "true"},
+}
+"""Defaults that the CRD once wrote into items of lists: a manifest without them says the same."""
 _LIVE = ("activeDeadlineSeconds", "recovery", "suspend", "ttlSecondsAfterFinished")
 """Sections of the spec that may change while the job runs."""
 
@@ -53,11 +59,11 @@ def custom_resource_definition() -> dict[str, Any]:
                 f" && self.metadata.name.matches('{names.NAME_PATTERN}')",
                 "message": names.NAME_RULE,
             },
-            *(_immutable(field, field in spec["required"]) for field in fixed if field not in ("cluster", "rollout")),
+            *(_immutable(field, spec) for field in fixed if field not in ("cluster", "rollout")),
             *(_immutable_rollout(field) for field in sorted(spec["properties"]["rollout"]["properties"])),
             {
                 "rule": f"{_NOT_STARTED} || (has(oldSelf.status.phase) && oldSelf.status.phase == 'Suspended')"
-                " || self.spec.cluster == oldSelf.spec.cluster",
+                f" || ({_same('spec.cluster', spec['properties']['cluster'])})",
                 "message": "spec.cluster is fixed once the job has started: suspend the job to change it",
             },
         ],
@@ -94,15 +100,42 @@ def custom_resource_definition() -> dict[str, Any]:
     }
 
 
-def _immutable(field: str, required: bool) -> dict[str, str]:
+def _immutable(field: str, spec: structural.Schema) -> dict[str, str]:
     """A rule by which one field of the spec stays as it was once the job has started."""
-    same = f"self.spec.{field} == oldSelf.spec.{field}"
-    if not required:
-        same = f"has(self.spec.{field}) == has(oldSelf.spec.{field}) && (!has(self.spec.{field}) || {same})"
+    same = _same(f"spec.{field}", spec["properties"][field])
+    if field not in spec["required"]:
+        same = _absent_or(f"spec.{field}", same)
     return {
         "rule": f"{_NOT_STARTED} || ({same})",
         "message": f"spec.{field} is fixed once the job has started: delete the job, or create another one beside it",
     }
+
+
+def _same(path: str, node: structural.Schema) -> str:
+    """Whether a field that is there is what it was, where a default that once was stored is as good as none."""
+    new, old = f"self.{path}", f"oldSelf.{path}"
+    if (once := _ONCE_STORED.get(path)) is not None:
+        return " && ".join(
+            f"{new}.map(x, {value}) == {old}.map(x, {value})"
+            for name in node["items"]["properties"]
+            for value in [f"has(x.{name}) ? [x.{name}] : [{once[name]}]" if name in once else _item(name, node)]
+        )
+    if not any(stored.startswith(f"{path}.") for stored in _ONCE_STORED):
+        return f"{new} == {old}"
+    fields = ((f"{path}.{name}", name, child) for name, child in node["properties"].items())
+    return " && ".join(
+        _same(at, child) if name in node["required"] else _absent_or(at, _same(at, child)) for at, name, child in fields
+    )
+
+
+def _item(name: str, node: structural.Schema) -> str:
+    """The value of one field of a list's item, as a list since it may be absent."""
+    return f"[x.{name}]" if name in node["items"]["required"] else f"has(x.{name}) ? [x.{name}] : []"
+
+
+def _absent_or(path: str, same: str) -> str:
+    new, old = f"self.{path}", f"oldSelf.{path}"
+    return f"has({new}) == has({old}) && (!has({new}) || ({same}))"
 
 
 def _immutable_rollout(field: str) -> dict[str, str]:

@@ -327,6 +327,44 @@ def test_the_spec_is_open_before_the_start_and_fixed_after_it(
     plane.merge(at, {"metadata": {"labels": {"team": "a"}}})
 
 
+STORED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("a reward's weight", {"rewards": [{"name": "sum", "weight": 1.0, "math": {}}]},
+     {"rewards": [{"name": "sum", "weight": 2.0, "math": {}}]}),
+    ("an empty variable", {"cluster": {"env": [{"name": "A", "value": ""}]}},
+     {"cluster": {"env": [{"name": "A", "value": "b"}]}}),
+    ("a volume that is only read", {"cluster": {"volumes": [{"mountPath": "/m", "claimName": "m", "readOnly": True}]}},
+     {"cluster": {"volumes": [{"mountPath": "/m", "claimName": "m", "readOnly": False}]}}),
+    ("another volume", {"cluster": {"volumes": [{"mountPath": "/m", "claimName": "m", "readOnly": True}]}},
+     {"cluster": {"volumes": [{"mountPath": "/m", "claimName": "n"}]}}),
+    ("one volume more", {"cluster": {"volumes": [{"mountPath": "/m", "claimName": "m", "readOnly": True}]}},
+     {"cluster": {"volumes": [{"mountPath": f"/{n}", "claimName": n} for n in "mn"]}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stored", "other"), [s[1:] for s in STORED], ids=[s[0] for s in STORED])
+def test_a_default_that_was_once_stored_is_as_good_as_none(
+    plane: ControlPlane, namespace: str, stored: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """The first CRD wrote defaults into lists: the same manifest, applied again after an upgrade, is no change."""
+
+    def document(sections: dict[str, Any], *, bare: bool = False) -> dict[str, Any]:
+        made = documents.job("job", namespace, rewards=sections.get("rewards", documents.TINY["rewards"]))
+        made["spec"]["cluster"] |= sections.get("cluster", {})
+        for item in (i for s in (made["spec"]["rewards"], *made["spec"]["cluster"].values()) if isinstance(s, list)
+                     for i in s if bare):  # fmt: skip
+            for name in ("weight", "readOnly", "value"):
+                item.pop(name, None)
+        return made
+
+    at = f"{JOBS}/{namespace}/simplerljobs/job"
+    plane.apply(at, document(stored))
+    plane.merge(at + "/status", {"status": {"phase": "Training", "startTime": "2026-01-01T00:00:00Z"}})
+    plane.apply(at, document(copy.deepcopy(stored), bare=True))
+    plane.apply(at, document(stored))
+    with pytest.raises(ApiRefusal, match=r"is fixed once the job has started"):
+        plane.apply(at, document(other))
+
+
 STATUSES: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("an unknown status field", lambda status: status.update(surprise=1)),
     ("an unknown phase", lambda status: status.update(phase="Dreaming")),
