@@ -69,7 +69,10 @@ class Reconciler:
         self._pace = status.Pace()
         self._own: dict[Key, str] = {}  # the resourceVersion that our newest write made, by job
         self._tokens = tokens
-        self._observer = Observer(api, ray_jobs, progress, evidence, tokens, settings.head_address, clock)
+        self._observer = Observer(
+            api, ray_jobs, progress, evidence, tokens, settings.head_address, clock,
+            reads_nodes=not settings.namespaces,
+        )  # fmt: skip
 
     def wrote(self, key: Key, version: str) -> bool:
         """Whether a job's resourceVersion is what our own newest write made of it."""

@@ -1,6 +1,7 @@
 """The operator's rights: by the API server's own audit log, none is missing and none is idle."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,13 @@ def test_an_operator_of_one_namespace_needs_no_right_beyond_it(
     assert elsewhere.status == {}, "jobs of other namespaces are not touched"
     eventually("health", lambda: limited.get("/healthz") == (200, "ok\n"))
     plane.request("DELETE", elsewhere.path)
+
+    # without the right to read nodes it waits for the pods of a dead one, and does not ask
+    lost = Life(plane, heads, namespace, "node", placement={"colocated": {}}, recovery={"backoffLimit": 1})
+    cluster = lost.loses_its_heads_node()
+    lost.reaches("Recovering", "WaitingForOldPods", seconds=40)
+    time.sleep(12)  # past the pod's grace period, and another look
+    assert lost.condition("Ready")["message"].endswith(f"the next one waits for head pod {cluster.name}-head to go")
+    assert denied(plane.asked(LIMITED_USER)) == []
+    cluster.delete_pod(f"{cluster.name}-head")  # kubectl delete pod --force
+    lost.reaches("Provisioning", seconds=40)
