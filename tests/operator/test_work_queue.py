@@ -193,3 +193,33 @@ async def test_a_worker_outlives_the_faults_of_a_job() -> None:
     await settled(queue, 0)
     assert handled == ["good"]
     assert not queue.alive
+
+
+async def test_events_that_come_in_a_burst_are_one_turn() -> None:
+    handled: list[str] = []
+
+    async def handle(key: str) -> None:
+        handled.append(key)
+
+    queue = WorkQueue(handle, workers=2)
+    queue.start()
+    for _ in range(5):
+        queue.add("a", 0.1)
+        await asyncio.sleep(0.01)
+    assert handled == []
+    await settled(queue)
+    assert handled == ["a"]
+
+
+async def test_a_key_that_waits_already_is_not_added_once_more_by_a_later_event() -> None:
+    handled: list[str] = []
+
+    async def handle(key: str) -> None:
+        handled.append(key)
+
+    queue = WorkQueue(handle, workers=1)
+    queue.add("a")
+    queue.add("a", 0.05)
+    queue.start()
+    await settled(queue)
+    assert handled == ["a"]
