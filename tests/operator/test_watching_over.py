@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kubernetes.aio import client, config
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane
 
 from simplerl_api.status import Phase
@@ -107,10 +108,11 @@ def test_what_changed_while_a_list_was_under_way_was_not_missed() -> None:
     assert watches.deaf(1000) is not None
 
 
-async def test_a_list_of_nothing_is_empty(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_of_nothing_is_empty(plane: ControlPlane, namespace: str) -> None:
     # the API server answers "items": null; the loop that lists the jobs ended by it where there was no job
-    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig(ADMIN_TOKEN)))
-    api = await KubernetesApi.connect()
+    configuration = client.Configuration()
+    await config.load_kube_config(str(plane.kubeconfig(ADMIN_TOKEN)), client_configuration=configuration)
+    api = KubernetesApi(configuration)
     try:
         for kind in (JOB, RAY_CLUSTER, POD):
             assert await api.versions(kind, namespace) == {}
