@@ -14,13 +14,18 @@ from tests.e2e.drill import Drill
 pytestmark = pytest.mark.long
 
 ASK = """
-import socket, sys
-try:
-    socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).close()
-    print("reached")
-except (TimeoutError, ConnectionRefusedError):  # kube-router answers for the pod that it refuses
-    print("denied")
+import socket, sys, time
+answer, end = "denied", time.monotonic() + 20
+while answer == "denied" and time.monotonic() < end:
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).close()
+        answer = "reached"
+    except (TimeoutError, ConnectionRefusedError):  # kube-router answers for the pod that it refuses
+        time.sleep(1)
+print(answer)
 """
+"""Asks for 20 s: kube-router takes a new pod's address into its sets a moment after the pod runs, and lets it in then;
+who is denied must be denied all the time."""
 DASHBOARD, GCS = 8265, 6379
 
 
