@@ -115,10 +115,10 @@ def code(*lines: str) -> Callable[[Place], None]:
 PYTHON = ["rewards=[{name: own, python: {file: FOLDER/score.py}}]"]
 TABLE: list[tuple[str, Callable[[Place], None], list[str], str]] = [
     ("no file of questions", removed("train.jsonl"), [],
-     "data.train.file is FOLDER/train.jsonl, which does not exist: check cluster.volumes and the path"),
+     "data.train.file is FOLDER/train.jsonl, which does not exist: check it (in pods, cluster.volumes)"),
     ("a folder that is empty", lambda p: (p.folder / "empty").mkdir(), ["data.train.file=FOLDER/empty"],
-     "data.train.file is FOLDER/empty, a folder without any .jsonl, .json or .parquet file: check cluster.volumes and "
-     "the path"),
+     "data.train.file is FOLDER/empty, a folder without any .jsonl, .json or .parquet file: check it "
+     "(in pods, cluster.volumes)"),
     ("an empty data set", questions(), [], "data.train.file FOLDER/train.jsonl holds no question: give at least one"),
     ("a line that is no JSON", questions('{"question": "1 + 1", "answer": "2"}', '{"question": "1 +'), [],
      "FOLDER/train.jsonl line 2 is not JSON (Unterminated string starting at at character 14): correct it"),
@@ -140,7 +140,7 @@ TABLE: list[tuple[str, Callable[[Place], None], list[str], str]] = [
      "data.promptTemplate is chat, but model folder FOLDER/model has no chat template: give a literal text with "
      "{question} in it"),
     ("no model folder", nothing, ["model.path=/nowhere"],
-     "model folder /nowhere does not exist: check model.path and cluster.volumes"),
+     "model folder /nowhere does not exist: check model.path (in pods, cluster.volumes)"),
     ("no config.json", removed("model/config.json"), [],
      "model folder FOLDER/model has no config.json: give a whole Hugging Face folder"),
     ("no tokenizer", removed("model/tokenizer.json"), [],
@@ -180,7 +180,7 @@ TABLE: list[tuple[str, Callable[[Place], None], list[str], str]] = [
      "data.train.reasoningGym.dataset is basic_arithmetics, which reasoning-gym does not have: did you mean "
      "basic_arithmetic or bitwise_arithmetic or decimal_arithmetic?"),
     ("no reward function file", nothing, PYTHON,
-     "rewards[0].python.file is FOLDER/score.py, which does not exist: check cluster.volumes and the path"),
+     "rewards[0].python.file is FOLDER/score.py, which does not exist: check it (in pods, cluster.volumes)"),
     ("a reward function that is no Python", code("def score(:"), PYTHON,
      "rewards[0].python.file: FOLDER/score.py is not Python (invalid syntax in line 1): correct it"),
     ("a reward file without the function", code("def other(response):", "    return 1.0"), PYTHON,

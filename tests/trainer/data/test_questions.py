@@ -237,8 +237,8 @@ def test_a_folder_without_questions_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrainerFailure) as caught:
         from_file(tmp_path)
     assert caught.value.message == (
-        f"data.train.file is {tmp_path}, a folder without any .jsonl, .json or .parquet file: check cluster.volumes "
-        "and the path"
+        f"data.train.file is {tmp_path}, a folder without any .jsonl, .json or .parquet file: check it "
+        "(in pods, cluster.volumes)"
     )
 
 
@@ -291,7 +291,7 @@ def test_the_digest_is_that_of_questions_and_answers_in_their_order() -> None:
 
 
 def test_a_missing_file_is_named() -> None:
-    sentence = "evaluation.datasets[0].file is /no/q.jsonl, which does not exist: check cluster.volumes and the path"
+    sentence = "evaluation.datasets[0].file is /no/q.jsonl, which does not exist: check it (in pods, cluster.volumes)"
     with pytest.raises(TrainerFailure) as caught:
         load(Questions(file="/no/q.jsonl"), FIELDS, "evaluation.datasets[0]")
     assert caught.value.message == sentence

@@ -133,8 +133,19 @@ def test_a_folder_s_fault_is_a_sentence(tmp_path: Path, files: dict[str, Any], s
     assert caught.value.reason is FailureReason.INVALID_INPUT
 
 
-@pytest.mark.parametrize("make", [lambda p: None, lambda p: p.write_text("")], ids=["nothing there", "a file"])
-def test_what_is_not_a_folder_is_refused(tmp_path: Path, make: Callable[[Path], object]) -> None:
-    make(tmp_path / "m")
-    with pytest.raises(TrainerFailure, match=r"m does not exist: check model\.path and cluster\.volumes"):
-        read(tmp_path / "m")
+NO_FOLDERS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda path: None, "model folder FOLDER does not exist: check model.path (in pods, cluster.volumes)"),
+    (
+        lambda path: path.write_text(""),
+        "model.path is FOLDER, a file: give the folder of a model in Hugging Face's layout",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "sentence"), NO_FOLDERS, ids=["nothing there", "a file"])
+def test_what_is_not_a_folder_is_refused(tmp_path: Path, make: Callable[[Path], object], sentence: str) -> None:
+    folder = tmp_path / "m"
+    make(folder)
+    with pytest.raises(TrainerFailure) as caught:
+        read(folder)
+    assert caught.value.message == sentence.replace("FOLDER", str(folder))

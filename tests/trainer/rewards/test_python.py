@@ -185,7 +185,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     missing, folder, latin = tmp_path / "none.py", tmp_path, tmp_path / "latin.py"
     latin.write_bytes(b"# caf\xe9")
     sentences = {
-        missing: f"rewards[0].python.file is {missing}, which does not exist: check cluster.volumes and the path",
+        missing: f"rewards[0].python.file is {missing}, which does not exist: check it (in pods, cluster.volumes)",
         folder: f"rewards[0].python.file is {folder}, which cannot be read (Is a directory): check its kind and",
         latin: f"rewards[0].python.file is {latin}, which cannot be read (it is not UTF-8): check its kind and",
     }

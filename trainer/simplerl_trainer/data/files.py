@@ -38,7 +38,7 @@ def read(path: Path, field: str) -> Iterator[Record]:
     # what begins with a dot is Kubernetes' own in mounted ConfigMaps
     files = sorted(f for f in path.iterdir() if f.suffix in KINDS and not f.name.startswith(".") and f.is_file())
     if not files:
-        raise _invalid(f"{field} is {path}, a folder without any {_either()} file: check cluster.volumes and the path")
+        raise _invalid(f"{field} is {path}, a folder without any {_either()} file: check it (in pods, cluster.volumes)")
     for file in files:
         yield from _file(file, field)
 
@@ -52,7 +52,7 @@ def _file(path: Path, field: str) -> Iterator[Record]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise _invalid(f"{field} is {path}, which does not exist: check cluster.volumes and the path") from None
+        raise _invalid(f"{field} is {path}, which does not exist: check it (in pods, cluster.volumes)") from None
     except OSError as e:
         raise _invalid(f"{field} is {path}, which cannot be read ({e.strerror}): check its kind and permissions") from e
     match path.suffix:

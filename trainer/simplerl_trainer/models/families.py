@@ -35,8 +35,10 @@ def read(folder: Path, *, weights: bool = True) -> ModelFolder:
     Raises TrainerFailure(INVALID_INPUT) with a sentence that names the folder and the file: not a folder, files
     missing, another family, quantized weights, no end-of-sequence token.
     """
+    if folder.is_file():
+        raise _invalid(f"model.path is {folder}, a file: give the folder of a model in Hugging Face's layout")
     if not folder.is_dir():
-        raise _invalid(f"model folder {folder} does not exist: check model.path and cluster.volumes")
+        raise _invalid(f"model folder {folder} does not exist: check model.path (in pods, cluster.volumes)")
     config = _json(folder, "config.json")
     family = _family(folder, config)
     if (quantization := config.get("quantization_config")) is not None:

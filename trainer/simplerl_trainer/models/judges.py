@@ -31,8 +31,10 @@ def read(folder: Path, field: str, *, weights: bool = True) -> JudgeFolder:
     Raises TrainerFailure(INVALID_INPUT): not a folder, files missing, another family, no sequence classifier, more
     labels than one.
     """
+    if folder.is_file():
+        raise _invalid(f"{field} is {folder}, a file: give the folder of a model in Hugging Face's layout")
     if not folder.is_dir():
-        raise _invalid(f"{field} is {folder}, which does not exist: check it and cluster.volumes")
+        raise _invalid(f"{field} is {folder}, which does not exist: check it (in pods, cluster.volumes)")
     config = documents.read(folder, "config.json", f"{field} is {folder}, which")
     kind, architectures = config.get("model_type"), config.get("architectures") or []
     if kind not in CLASSIFIERS:

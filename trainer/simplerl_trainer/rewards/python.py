@@ -142,7 +142,7 @@ def _missing(path: Path, field: str, reward: PythonReward) -> str:
             f"{field} is {reward.config_map.name}/{reward.config_map.key}, which only Kubernetes mounts at {path}: "
             "give python.file on this machine"
         )
-    return f"{field} is {path}, which does not exist: check cluster.volumes and the path"
+    return f"{field} is {path}, which does not exist: check it (in pods, cluster.volumes)"
 
 
 def _imported(path: Path, field: str) -> Any:
