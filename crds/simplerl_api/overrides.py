@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from simplerl_api import yaml12
+from simplerl_api.plain import kind
+
+_SHOWN = 120
+"""Characters of a setting in a message about its value."""
 
 
-def apply(document: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+def apply(document: Any, settings: Sequence[str]) -> Any:
     """A copy of a job's document with settings such as `spec.training.steps=3` or `rewards[0].weight=2` applied.
 
     A path that does not start with `spec` or `metadata` is taken within the spec. The value is read as YAML.
     Raises ValueError naming the setting that cannot be applied.
     """
+    if not isinstance(document, dict):
+        return document  # validation has its sentence
     document = copy.deepcopy(document)
     for setting in settings:
         path, equals, text = setting.partition("=")
@@ -22,14 +28,19 @@ def apply(document: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
         keys = _keys(setting, path)
         if keys[0] not in ("spec", "metadata"):
             keys = ["spec", *keys]
-        _put(setting, document, keys, _value(text))
+        _put(setting, document, keys, _value(setting, text))
     return document
 
 
-def _value(text: str) -> Any:
+def _value(setting: str, text: str) -> Any:
     if not text.strip():
         return ""
-    documents = yaml12.load_all(text)
+    try:
+        documents = yaml12.load_all(text)
+    except ValueError as e:
+        raise ValueError(f"--set {setting[:_SHOWN]}: its value is {e}") from e
+    if len(documents) > 1:
+        raise ValueError(f"--set {setting[:_SHOWN]}: its value is {len(documents)} YAML documents: give one")
     return documents[0] if documents else None  # `null` is an empty document
 
 
@@ -40,17 +51,32 @@ def _keys(setting: str, path: str) -> list[str | int]:
 
 
 def _put(setting: str, node: Any, keys: list[str | int], value: Any) -> None:
-    *parents, last = keys
-    for key in parents:
-        if isinstance(node, dict) and isinstance(key, str):
-            node = node.setdefault(key, {})
-        elif isinstance(node, list) and isinstance(key, int) and key < len(node):
-            node = node[key]
+    where = ""
+    for key, following in zip(keys, [*keys[1:], None], strict=True):
+        empty: Any = [] if isinstance(following, int) else {}
+        if isinstance(key, str):
+            if not isinstance(node, dict):
+                raise ValueError(f"--set {setting}: {where} is {kind(node)}, which has no {key}: {_instead(node)}")
+            if node.get(key) is None:
+                node[key] = empty
         else:
-            raise ValueError(f"--set {setting}: there is no {key} to set something in")
-    if isinstance(node, dict) and isinstance(last, str):
-        node[last] = value
-    elif isinstance(node, list) and isinstance(last, int) and last <= len(node):
-        node[last : last + 1] = [value]
-    else:
-        raise ValueError(f"--set {setting}: there is no place for {last}")
+            if not isinstance(node, list):
+                raise ValueError(f"--set {setting}: {where} is {kind(node)}, which has no [{key}]: {_instead(node)}")
+            if key > len(node):
+                raise ValueError(f"--set {setting}: {where} ends before [{key}]: use at most [{len(node)}]")
+            if key == len(node):
+                node.append(empty)
+        if following is None:
+            node[key] = value
+        where = f"{where}[{key}]" if isinstance(key, int) else f"{where}.{key}".removeprefix(".")
+        node = node[key]
+
+
+def _instead(node: Any) -> str:
+    match node:
+        case list():
+            return "name one of its items, from [0] on"
+        case dict():
+            return "name one of its fields"
+        case _:
+            return "end the path there"

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from simplerl_api import names
 from simplerl_api.job_defaults import JobDefaults
+from simplerl_api.plain import kind
 from simplerl_api.plan import make_plan
 from simplerl_api.plan_error import PlanError
 from simplerl_api.progress import ControlRequest
@@ -30,7 +32,7 @@ class InvalidJob(ValueError):
 def parse(document: Any) -> SimpleRLJob:
     """The job in a document. Raises InvalidJob."""
     if not isinstance(document, dict):
-        raise InvalidJob([f"expected an object with apiVersion, kind, metadata and spec, found {_kind(document)}"])
+        raise InvalidJob([f"expected an object with apiVersion, kind, metadata and spec, found {kind(document)}"])
     return _read(SimpleRLJob, document, "")
 
 
@@ -98,7 +100,19 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], prefix: str) -> str:
         case _:
             message = error["msg"][0].lower() + error["msg"][1:]
             message = message.replace("input should", "it should").replace(" after validation", "")
-            return f"{path} is {_shown(error['input'])}: {message}"
+            return f"{path} is {_shown(error['input'])}: {message}{_what_to_do(error)}"
+
+
+def _what_to_do(error: ErrorDetails) -> str:
+    """For a value of another type: what the author of a YAML file most likely meant."""
+    match error["type"], error["input"]:
+        case "string_type", bool() | int() | float():
+            return ", in quotes"
+        case "bool_type", _:
+            return ", true or false"
+        case "int_type" | "float_type", str(text) if re.fullmatch(r"[-+]?[0-9.]+([eE][-+]?[0-9]+)?", text):
+            return ", without quotes"
+    return ""
 
 
 def _path(prefix: str, loc: Sequence[str | int]) -> str:
@@ -124,7 +138,3 @@ def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> Iterator[str
 def _shown(value: Any) -> str:
     text = json.dumps(value) if not isinstance(value, str) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _kind(document: Any) -> str:
-    return {list: "a list", str: "a text", type(None): "nothing"}.get(type(document), type(document).__name__)

@@ -26,7 +26,12 @@ def test_every_example_is_valid(example: Path) -> None:
         (["training.stepz=3"], 'unknown field "spec.training.stepz": did you mean steps?'),
         (["rewards[0].math.corect=1"], 'unknown field "spec.rewards[0].math.corect": did you mean correct?'),
         (["rollout.engines=0"], "spec.rollout.engines is 0: it should be greater than or equal to 1"),
-        (["training.steps='3'"], "spec.training.steps is '3': it should be a valid integer"),
+        (["training.steps='3'"], "spec.training.steps is '3': it should be a valid integer, without quotes"),
+        (
+            ["cluster.env=[{name: A, value: 5}]"],
+            "spec.cluster.env[0].value is 5: it should be a valid string, in quotes",
+        ),
+        (["suspend=yes"], "spec.suspend is 'yes': it should be a valid boolean, true or false"),
         (["algorithm.kl.placement=reward"], "spec.algorithm.kl.placement is 'reward': it should be 'Reward' or 'Loss'"),
         (["model.path=/models/m"], "spec.model: give exactly one of hub, path, tiny, not path and tiny"),
         (["model={}"], "spec.model: give exactly one of hub, path, tiny, not none of them"),

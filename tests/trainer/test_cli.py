@@ -34,9 +34,11 @@ FAULTS = [
     pytest.param("training.stepz=3", 'unknown field "spec.training.stepz": did you mean steps?', id="a field"),
     pytest.param("training.steps=-1", "spec.training.steps is -1", id="a value"),
     pytest.param("training.trainBatchSize=100", "spec.training.trainBatchSize is 100", id="no plan"),
-    pytest.param("rewards[3].weight=1", "--set rewards[3].weight=1: there is no 3", id="a place that is not there"),
+    pytest.param(
+        "rewards[3].weight=1", "--set rewards[3].weight=1: spec.rewards ends before [3]", id="a place that is not there"
+    ),
     pytest.param("training.steps", "--set training.steps: write path=value", id="a setting without a value"),
-    pytest.param("training.steps=[", "not YAML", id="a value that is not YAML"),
+    pytest.param("training.steps=[", "--set training.steps=[: its value is not YAML", id="a value that is not YAML"),
 ]
 
 
@@ -62,6 +64,7 @@ def test_every_fault_has_its_line() -> None:
         pytest.param(b"spec: [", "not YAML: ", id="not YAML"),
         pytest.param(b"a: 1\na: 2\n", "not YAML: ", id="a key twice"),
         pytest.param(b"", "expected one YAML document, found 0", id="empty"),
+        pytest.param(b"spec: &a [*a]\n", "spec[0][0]", id="an alias within itself"),
         pytest.param(b"a: 1\n---\nb: 2\n", "expected one YAML document, found 2", id="two jobs"),
         pytest.param(
             b"- 1\n", "expected an object with apiVersion, kind, metadata and spec, found a list", id="a list"

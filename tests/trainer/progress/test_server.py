@@ -133,7 +133,7 @@ WRONG = {
     "more than the plan": ('{"engines": 5}', 409, "engines is 5, more than the 4 of the plan: use 1 to 4"),
     "none": ('{"engines": 0}', 400, "engines is 0: it should be greater than or equal to 1"),
     "half an engine": ('{"engines": 1.5}', 400, "engines is 1.5: it should be a valid integer"),
-    "a text": ('{"engines": "2"}', 400, "engines is '2': it should be a valid integer"),
+    "a text": ('{"engines": "2"}', 400, "engines is '2': it should be a valid integer, without quotes"),
     "a misspelt name": ('{"engine": 2}', 400, 'unknown field "engine": did you mean engines?'),
     "nothing": ("{}", 400, 'the document: it asks for nothing: give engines or drain, for example {"engines": 2}'),
     "a list": ("[2]", 400, "the document is [2]: it should be an object"),
