@@ -55,9 +55,9 @@ class Sight:
 class Cell(Life):
     """One job, whose pods KubeRay makes and kwok runs."""
 
-    def __init__(self, plane: ControlPlane, heads: Heads, sight: Sight, name: str) -> None:
+    def __init__(self, plane: ControlPlane, heads: Heads, sight: Sight, name: str, **sections: Any) -> None:
         self._sight = sight
-        super().__init__(plane, heads, NAMESPACE, name, **SHAPE)
+        super().__init__(plane, heads, NAMESPACE, name, **(SHAPE | sections))
 
     @property
     def status(self) -> dict[str, Any]:

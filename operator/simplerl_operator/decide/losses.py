@@ -93,7 +93,7 @@ def head_lost(seen: Observation, now: float) -> Decision | None:
     gone = [head] if head else [pod for pod in seen.lost if pod.role == pods.HEAD]
     if gone:
         return _lose(seen, now, Reason.HEAD_LOST, gone[-1], f"head pod {gone[-1].name} was deleted")
-    return lose(seen, now, Reason.HEAD_LOST, "the head pod is gone; how it ended was not seen")
+    return _lose(seen, now, Reason.HEAD_LOST, None, "the head pod is gone; how it ended was not seen")
 
 
 def worker_lost(seen: Observation, now: float) -> Decision | None:
@@ -117,7 +117,7 @@ def worker_lost(seen: Observation, now: float) -> Decision | None:
     gone = leaving + [pod for pod in seen.lost if pod.role == pods.WORKER]
     if gone:
         return _lose(seen, now, Reason.WORKER_LOST, gone[0], f"worker pod {gone[0].name} was deleted")
-    return lose(seen, now, Reason.WORKER_LOST, "a worker pod is gone; how it ended was not seen")
+    return _lose(seen, now, Reason.WORKER_LOST, None, "a worker pod is gone; how it ended was not seen")
 
 
 def slow_starts(seen: Observation) -> list[Pod]:
@@ -147,17 +147,20 @@ def _complete_once(seen: Observation) -> bool:
     return seen.job.status.cluster is not None and seen.job.status.cluster.pod_set is not None
 
 
-def _lose(seen: Observation, now: float, reason: Reason, pod: Pod, message: str) -> Decision:
+def _lose(seen: Observation, now: float, reason: Reason, pod: Pod | None, message: str) -> Decision:
     """The attempt ends with a pod; it is not charged where the cluster took the pod, this one or another."""
-    victim = pod if pod.disruption else _disrupted(seen)
+    victim = pod if pod is not None and pod.disruption else _disrupted(seen)
     if victim is not None:
         return lose(seen, now, Reason.INTERRUPTED, _taken(victim), charged=False)
     return lose(seen, now, reason, message)
 
 
 def _disrupted(seen: Observation) -> Pod | None:
-    """A pod of the attempt that the cluster took, unless all pods are well again."""
-    if seen.ready:
+    """A pod of the attempt that the cluster took, unless all pods are well again and none was a rank's: KubeRay may
+    have replaced a rank's pod while nobody looked, and the driver that missed it has ended."""
+    cluster = seen.job.status.cluster
+    replaced = cluster is not None and cluster.pod_set not in (None, pods.set_digest(seen.pods))
+    if seen.ready and (seen.job.engines_apart or not replaced):
         return None
     return next((pod for pod in (*seen.pods, *seen.lost) if pod.disruption), None)
 

@@ -147,13 +147,18 @@ def _disruption(target: Mapping[str, Any], status: Mapping[str, Any]) -> str:
     versions say it with the pod's reason alone. A pod that is evicted since it took more than its own limit is no
     victim of others."""
     said = str(status.get("message", ""))
-    if any(word in said for word in _OWN_LIMIT):
+    if own_limit(said):
         return ""
     if target.get("status") == "True":
         return ": ".join(part for part in (target.get("reason", ""), target.get("message", "")) if part)
     if status.get("reason") in _DISRUPTED:
         return ": ".join(part for part in (status["reason"], said) if part)
     return ""
+
+
+def own_limit(message: str) -> bool:
+    """Whether kubelet speaks of a limit that is the pod's own."""
+    return any(word in message for word in _OWN_LIMIT)
 
 
 def set_digest(pods: Iterable[Pod]) -> str:
