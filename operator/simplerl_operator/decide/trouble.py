@@ -1,5 +1,6 @@
 """Why the pods of an attempt do not come up, in words that name the pod and the thing."""
 
+from simplerl_operator.decide import image_pull
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
 from simplerl_operator.observe.pods import Pod
@@ -30,8 +31,8 @@ def of(seen: Observation) -> tuple[Reason, str] | None:
 def _image(pod: Pod, seen: Observation) -> tuple[Reason, str] | None:
     for waiting in pod.waiting:
         if waiting.reason in _PULL:
-            said = waiting.message or waiting.reason
-            message = f"{pod.role} pod {pod.name}: image {waiting.image} cannot be pulled: {said}"
+            why = image_pull.cause(waiting.message, waiting.image) or waiting.reason
+            message = f"{pod.role} pod {pod.name}: image {waiting.image} cannot be pulled: {why}"
             before = seen.job.condition("ClusterReady")
             # kubelet alternates between the error and its back-off every few seconds: one of the two is told
             if before is not None and before.reason == Reason.IMAGE_PULL_FAILED and waiting.image in before.message:
