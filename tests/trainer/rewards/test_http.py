@@ -117,6 +117,8 @@ FAULTS: dict[str, tuple[Answer, str, int]] = {
     "status 401": (lambda d, n: 401, "answered with status 401", 1),
     "a redirection": (lambda d, n: 302, "answered with status 302", 1),
     "no JSON": (lambda d, n: "<html>", "did not answer in JSON", 1),
+    "lists without end": (lambda d, n: "[" * 100_000, "did not answer in JSON", 1),
+    "a number of 5000 digits": (lambda d, n: f'{{"scores": [{"9" * 5000}]}}', "did not answer in JSON", 1),
     "another document": (lambda d, n: [1, 2, 3], 'answered without {"scores": […]}', 1),
     "scores that are no list": (lambda d, n: {"scores": 1}, 'answered without {"scores": […]}', 1),
     "too few scores": (lambda d, n: {"scores": [1, 2]}, "answered with 2 scores for 3 samples", 1),
@@ -152,6 +154,14 @@ async def test_what_is_no_number_fails_its_own_sample_alone() -> None:
     assert [s.why.removeprefix(f"{service.url} gave ") for s in found[1:7]] == [
         f"{shown}, which is no finite number" for shown in ("null", '"2"', "true", "NaN", "Infinity", "[1]")
     ]
+
+
+async def test_a_number_that_sums_and_ranks_cannot_hold_fails_its_own_sample_alone() -> None:
+    text = f'{{"scores": [1, 1{"0" * 400}, 1e308, -1e31, 1e30]}}'
+    async with judge(lambda d, n: text) as service:
+        found = await scored(service.url, 5)
+    assert [s.value for s in found] == [1, 0, 0, 0, 1e30]
+    assert {s.why for s in found[1:4]} == {f"{service.url} gave a number beyond 1e+30: scale it down"}
 
 
 def free_port() -> int:

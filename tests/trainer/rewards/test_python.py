@@ -113,6 +113,8 @@ FAILING = {
     "numpy's float32": ("import numpy; return numpy.float32(1)", "score gave a float32, not a number: return a float"),
     "NaN": ("return float('nan')", "score gave nan, which is not finite"),
     "infinite": ("return -float('inf')", "score gave -inf, which is not finite"),
+    "too large for a float": ("return 10 ** 5000", "score gave a number beyond 1e+30: scale it down"),
+    "too large for a sum": ("return -1e308", "score gave a number beyond 1e+30: scale it down"),
     "calls sys.exit": ("import sys; sys.exit(3)", "line 2: SystemExit: 3"),
 }
 
@@ -275,6 +277,13 @@ async def test_a_function_that_hangs_ends_its_process_prints_or_reads_fails_no_o
     assert found[10].why.startswith("line 14: MemoryError")
     assert [i for i, s in enumerate(found) if s.failed == ("own",)] == [3, 5, 7, 8, 10]
     assert not _running(b"sleep\x004242"), "what a function starts goes with its process"
+
+
+async def test_the_last_sample_s_process_may_end_as_the_scorer_closes(tmp_path: Path) -> None:
+    path = written(tmp_path, "import os\ndef score(response): os._exit(3)\n")
+    async with asyncio.timeout(60):
+        found = await scored(path, 4, processes=2)
+    assert {s.why for s in found} == {"its reward process ended with exit code 3"}
 
 
 def _running(command: bytes) -> list[str]:

@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.rewards import Reward
 from simplerl_trainer.rewards.messages import Case
-from simplerl_trainer.rewards.outcome import Outcome, Verdict, failure
+from simplerl_trainer.rewards.outcome import Outcome, Verdict, failure, unusable
 
 MOST_REQUESTS = 8
 """Requests that are under way at once."""
@@ -73,9 +73,12 @@ class Service:
         return [self._outcome(score) for score in scores]
 
     def _outcome(self, score: Any) -> Outcome:
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        number = isinstance(score, int | float) and not isinstance(score, bool)
+        if not number or (isinstance(score, float) and not math.isfinite(score)):
             shown = json.dumps(score)[:80]
             return failure(self._reward, Verdict.FAILED, f"{self._http.url} gave {shown}, which is no finite number")
+        if why := unusable(score):
+            return failure(self._reward, Verdict.FAILED, f"{self._http.url} gave {why}")
         return Outcome(float(score), Verdict.SCORED)
 
     async def _ask(self, samples: Sequence[dict[str, Any]]) -> list[Any]:
@@ -115,7 +118,7 @@ class Service:
 def _scores(text: bytes, count: int) -> list[Any]:
     try:
         document = json.loads(text)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise _Lasting("did not answer in JSON") from e
     scores = document.get("scores") if isinstance(document, dict) else None
     if not isinstance(scores, list):

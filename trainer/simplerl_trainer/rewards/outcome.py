@@ -1,5 +1,6 @@
 """What a reward says of one response."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +26,8 @@ class Verdict(StrEnum):
     """It could not be scored; `why` says why."""
 
 
+LARGEST = 1e30
+"""Most that a score may be, up or down: weighted sums and the ranks' float32 hold it."""
 FAILURES = (Verdict.TIMEOUT, Verdict.FAILED)
 
 
@@ -38,6 +41,14 @@ class Outcome:
     extracted: str = ""
     """The answer that was read from the response."""
     why: str = ""
+
+
+def unusable(score: int | float) -> str:
+    """What is wrong with a number as a score, to follow "gave"; empty where nothing is."""
+    if not isinstance(score, int) and not math.isfinite(score):
+        return f"{score}, which is not finite"
+    # an int may be too large for a float, and to be shown
+    return "" if abs(score) <= LARGEST else f"a number beyond {LARGEST:g}: scale it down"
 
 
 def failure(reward: Reward, verdict: Verdict, why: str) -> Outcome:

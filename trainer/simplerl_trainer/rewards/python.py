@@ -3,7 +3,6 @@
 import asyncio
 import importlib.util
 import inspect
-import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from simplerl_api import reward_code
 from simplerl_api.run import reward_code_folder
 from simplerl_api.spec.rewards import PythonReward, Reward
 from simplerl_trainer.rewards.messages import Case
-from simplerl_trainer.rewards.outcome import Outcome, Verdict
+from simplerl_trainer.rewards.outcome import Outcome, Verdict, unusable
 
 Text = Callable[[bytes | str, bool], str]
 MODULE = "simplerl_reward"
@@ -102,8 +101,8 @@ class Function:
             return self._failed(
                 Verdict.FAILED, f"{self._reward.function} gave {_kind(value)}, not a number: return a float"
             )
-        if not math.isfinite(value):
-            return self._failed(Verdict.FAILED, f"{self._reward.function} gave {value}, which is not finite")
+        if why := unusable(value):
+            return self._failed(Verdict.FAILED, f"{self._reward.function} gave {why}")
         return Outcome(float(value), Verdict.SCORED)
 
     def _failed(self, verdict: Verdict, why: str) -> Outcome:

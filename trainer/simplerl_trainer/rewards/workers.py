@@ -64,6 +64,7 @@ class Pool:
         """Whether a process has been ready: then one that does not start may do so at another try."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Future[None]] = set()
+        self._closed = False
 
     async def score(self, cases: Sequence[Case]) -> list[Outcome]:
         """The outcomes of all cases, in their order.
@@ -88,6 +89,7 @@ class Pool:
 
     async def close(self) -> None:
         """Kills all processes."""
+        self._closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -105,7 +107,8 @@ class Pool:
         """The life of one process and its successors."""
         worker: Worker | None = None
         try:
-            while True:
+            # asked too, since wait_for of Python 3.11 loses a cancellation that comes as what it waits for is done
+            while not self._closed:
                 await self._some_work()
                 if worker is None:
                     worker = await self._started()
