@@ -11,7 +11,7 @@ def fault(source: str, function: str) -> str | None:
     """What is wrong with code that should define `function`, as the rest of a sentence that begins with the file's
     name; None where nothing is, as far as can be seen without running it."""
     try:
-        tree = ast.parse(source)
+        tree = ast.parse(source.removeprefix("\ufeff"))  # as Python reads files
     except (SyntaxError, ValueError) as e:
         # ValueError: a null byte
         where = f" in line {e.lineno}" if isinstance(e, SyntaxError) and e.lineno else ""

@@ -21,6 +21,7 @@ FINE = {
     "a star import may hold it": "from elsewhere import *",
     "a condition may define it": "try:\n    import fast\nexcept ImportError:\n    def score(response): return 1.0",
     "a decorator may change the arguments": "@wrapped\ndef score(completion): return 1.0",
+    "what Windows' Notepad saves": "\ufeffdef score(response): return 1.0",
     "the last definition counts": "def score(a): return 1.0\ndef score(response): return 1.0",
 }
 
@@ -52,6 +53,7 @@ FAULTY = {
         "def score(response, /): return 1.0",
         "defines score with the positional parameter response: it is called by keywords alone",
     ),
+    "what Windows' Notepad saves": "\ufeffdef score(response): return 1.0",
     "the last definition counts": (
         "def score(response): return 1.0\ndef score(a): return 1.0",
         "defines score with the parameter a, which is not one of prompt, question, response, answer, record, truncated",

@@ -112,11 +112,43 @@ def test_the_judge_gives_a_verdict_to_each_line() -> None:
     assert summary == ("10 lines: 4 equal, 2 different, 2 timeout, 1 no_answer, 1 bad_gold; accuracy 0.4\n")
 
 
+@pytest.mark.parametrize(
+    ("response", "gold", "verdict"),
+    [
+        ("12345678901234567890.5", "12345678901234567890.5", "equal"),
+        ("12345678901234567890.25", "12345678901234567890.5", "different"),
+        ("0.1000000000000000055", "0.1", "different"),
+        ("100000", "1E5", "equal"),
+        ("1" + "0" * 400, "1" + "0" * 400, "equal"),
+        ("3", "1" + "0" * 5000, "timeout"),
+        ("3", "3.00", "equal"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_gold_number_is_what_is_written(response: str, gold: str, verdict: str) -> None:
+    result = CliRunner().invoke(app, ["grade", "-"], input=f'{{"response": "{response}", "gold": {gold}}}\n')
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--set", "training.steps=3"], "Invalid value for --set: it replaces a field of the job of --rewards"),
+        (["--rewards", str(TINY), "--timeout", "9"], "Invalid value for --timeout: the rewards of --rewards have"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(tmp_path: Path, words: Sequence[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["grade", str(written(tmp_path, LINES)), *words], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert sentence in result.output
+
+
 def test_a_file_is_judged_as_standard_input_is(tmp_path: Path) -> None:
     file = written(tmp_path, [{"response": "4\u2028", "gold": 4}])
     result = CliRunner().invoke(app, ["grade", str(file)])
     assert json.loads(result.stdout) == {"id": 1, "verdict": "equal", "extracted": "4", "why": ""}
-    assert result.stderr == "1 lines: 1 equal; accuracy 1\n"
+    assert result.stderr == "1 line: 1 equal; accuracy 1\n"
 
 
 def test_hostile_lines_get_their_verdicts_in_any_order_and_end_no_run() -> None:
@@ -148,7 +180,7 @@ TOLERANCE = 'under tolerance: give a number of at least 0, which is relative, or
     [
         pytest.param("", "holds no line: give an object with response and gold on each", id="an empty file"),
         pytest.param('{"response": "3"', "line 1 is not JSON in UTF-8", id="half a line"),
-        pytest.param("[1]", "line 1 is not an object: give one with response and gold", id="a list"),
+        pytest.param("[1]", "line 1 is not an object: give one with response and gold on each line", id="a list"),
         pytest.param('{"gold": "3"}', "line 1 has no response: give response and gold on each line", id="no response"),
         pytest.param('{"response": "3"}', "line 1 has no gold: give response and gold on each line", id="no gold"),
         pytest.param(
@@ -159,6 +191,15 @@ TOLERANCE = 'under tolerance: give a number of at least 0, which is relative, or
         ),
         pytest.param('{"response": "3", "gold": true}', "line 1 holds true under gold: give a", id="a truth"),
         pytest.param('{"response": "3", "gold": NaN}', "line 1 holds NaN under gold: give a", id="not a number"),
+        pytest.param('{"response": "3", "gold": [3]}', "line 1 holds [3] under gold: give a", id="a list of numbers"),
+        pytest.param('{"id": NaN, "response": "3", "gold": 3}', "line 1 holds NaN under id, which no", id="no id"),
+        pytest.param('{"id": [-Infinity], "response": "3", "gold": 3}', "line 1 holds [-Infinity] under id", id="nor"),
+        pytest.param("[" * 100_000, "line 1 is not JSON in UTF-8", id="lists without end"),
+        pytest.param('[\n{"response": "3", "gold": 3}\n]', "line 1 is not JSON in UTF-8", id="an array over lines"),
+        pytest.param(
+            '{"response": "3", "gold": 3, "tolerance": 1e999}', f'line 1 holds "1e999" {TOLERANCE}',
+            id="a tolerance that is no number",
+        ),
         pytest.param(
             '{"response": "3", "gold": 3, "tolerance": -1}', f"line 1 holds -1 {TOLERANCE}", id="a negative tolerance"
         ),

@@ -96,7 +96,9 @@ def grade(
     output: Annotated[
         Format | None, typer.Option("-o", "--output", help="JSON Lines (the judge's default), or a table.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that judging one line may take.")] = 5.0,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, max=600, help="Seconds that judging one line may take. Default: 5.")
+    ] = None,
 ) -> None:
     """Judge responses against gold answers: one JSON object a line, and a summary on standard error.
 
@@ -110,10 +112,17 @@ def grade(
     from simplerl_trainer.rewards import grade as grading
     from simplerl_trainer.rewards.surroundings import Surroundings
 
+    if rewards is None and settings:
+        raise typer.BadParameter("it replaces a field of the job of --rewards: give that too", param_hint="--set")
+    if rewards is not None and timeout is not None:
+        raise typer.BadParameter(
+            "the rewards of --rewards have times of their own: use --set rewards[0].math.timeoutSeconds=9",
+            param_hint="--timeout",
+        )
     lines = grading.Lines(responses if responses != "-" else "standard input", _bytes(responses))
     try:
         if rewards is None:
-            graded = asyncio.run(grading.judge(lines, timeout))
+            graded = asyncio.run(grading.judge(lines, timeout or 5.0))
         else:
             if not rewards.exists():
                 raise typer.BadParameter(f"{rewards} does not exist: name a SimpleRLJob's file", param_hint="--rewards")
@@ -145,7 +154,7 @@ def _bytes(name: str) -> bytes:
         typer.echo(f"{name} does not exist: name a file of JSON Lines, or - for standard input", err=True)
         raise typer.Exit(1) from e
     except OSError as e:
-        typer.echo(f"{name} cannot be read ({e.strerror}): name a file of JSON Lines", err=True)
+        typer.echo(f"{name or 'an empty path'} cannot be read ({e.strerror}): name a file of JSON Lines", err=True)
         raise typer.Exit(1) from e
 
 

@@ -33,4 +33,5 @@ def sentence(graded: Sequence[Graded]) -> str:
     """The figures over all lines."""
     found = summary(graded)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in found["verdicts"].items())
-    return f"{found['lines']} lines: {counts}; accuracy {found['accuracy']:.4g}"
+    lines = f"{found['lines']} line{'s' if found['lines'] > 1 else ''}"
+    return f"{lines}: {counts}; accuracy {found['accuracy']:.4g}"

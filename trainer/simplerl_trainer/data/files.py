@@ -1,6 +1,7 @@
 """Records of a data set from files: JSON Lines, JSON arrays and Parquet."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,16 +111,24 @@ def _parse(text: str, place: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value with numbers as numbers."""
+    """The value with numbers as numbers; one that Python has not, of thousands of digits or 1e999, stays a text."""
     match value:
         case NumberText():
-            return json.loads(value)
+            return _number(value)
         case dict():
             return {k: plain(v) for k, v in value.items()}
         case list():
             return [plain(v) for v in value]
         case _:
             return value
+
+
+def _number(text: NumberText) -> int | float | str:
+    try:
+        number: int | float = json.loads(text)
+    except ValueError:
+        return str(text)
+    return number if isinstance(number, int) or math.isfinite(number) else str(text)
 
 
 def kind(value: Any) -> str:

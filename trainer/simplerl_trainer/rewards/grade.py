@@ -10,6 +10,8 @@ from typing import Any
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.data import ReasoningGym
 from simplerl_api.spec.rewards import MathReward, Reward
+from simplerl_trainer.data import files
+from simplerl_trainer.data.files import NumberText
 from simplerl_trainer.rewards import score
 from simplerl_trainer.rewards.judge import Tolerance
 from simplerl_trainer.rewards.messages import Case
@@ -111,11 +113,14 @@ def _read(lines: Lines, gym: ReasoningGym | None) -> list[tuple[int, Case]]:
 
 def _case(data: bytes, place: str, gym: ReasoningGym | None) -> Case:
     try:
-        row = json.loads(data.decode("utf-8"))
+        # numbers as they are written: a gold answer of 20 digits is not rounded to a float's 17
+        row = json.loads(data.decode("utf-8"), parse_int=NumberText, parse_float=NumberText)
     except (ValueError, RecursionError) as e:
-        raise _invalid(f"{place} is not JSON in UTF-8 ({e}): give an object with response and gold") from e
+        raise _invalid(f"{place} is not JSON in UTF-8 ({e}): give an object with response and gold on each line") from e
     if not isinstance(row, dict):
-        raise _invalid(f"{place} is not an object: give one with response and gold")
+        raise _invalid(f"{place} is not an object: give one with response and gold on each line")
+    record = files.plain(row)
+    _check_id(record.get("id"), place)
     # a run's samples have the gold answer under the name that it has in data sets
     gold = "answer" if "gold" not in row and "answer" in row else "gold"
     return Case(
@@ -123,38 +128,52 @@ def _case(data: bytes, place: str, gym: ReasoningGym | None) -> Case:
         answer=_text(row, gold, place),
         prompt=_text(row, "prompt", place, ""),
         question=_text(row, "question", place, ""),
-        record=row,
+        record=record,
         truncated=row.get("finish") == Finish.LENGTH or row.get("truncated") is True,
         gym=gym,
         tolerance=_tolerance(row.get("tolerance"), place),
     )
 
 
+def _check_id(value: Any, place: str) -> None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as e:
+        raise _invalid(f"{place} holds {_shown(value)} under id, which no line of JSON can: give a text") from e
+
+
 def _text(row: Mapping[str, Any], key: str, place: str, otherwise: str | None = None) -> str:
     if key not in row and otherwise is None:
         raise _invalid(f"{place} has no {key}: give response and gold on each line")
     value = row.get(key, otherwise)
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return str(value)
     if not isinstance(value, str):
-        raise _invalid(f"{place} holds {json.dumps(value)[:80]} under {key}: give a text or a number")
-    return value
+        raise _invalid(f"{place} holds {_shown(value)} under {key}: give a text or a number")
+    return str(value)
 
 
 def _tolerance(value: Any, place: str) -> Tolerance | None:
     """A number is relative; `{"absolute": 0.1}` is not."""
     if value is None:
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
-        return Tolerance(relative=value)
+    if (number := _number(value)) is not None:
+        return Tolerance(relative=number)
     if isinstance(value, dict) and value and value.keys() <= {"relative", "absolute"}:
-        numbers = {k: v for k, v in value.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-        if len(numbers) == len(value) and all(0 <= v < math.inf for v in numbers.values()):
+        numbers = {k: number for k, v in value.items() if (number := _number(v)) is not None}
+        if len(numbers) == len(value):
             return Tolerance(**numbers)
     raise _invalid(
-        f"{place} holds {json.dumps(value)[:80]} under tolerance: give a number of at least 0, which is relative, or "
+        f"{place} holds {_shown(value)} under tolerance: give a number of at least 0, which is relative, or "
         '{"absolute": 0.1}'
     )
+
+
+def _number(value: Any) -> float | None:
+    """A number of at least 0, if the value is one."""
+    return number if isinstance(value, NumberText) and 0 <= (number := float(value)) < math.inf else None
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(files.plain(value))[:80]
 
 
 def _invalid(message: str) -> TrainerFailure:
