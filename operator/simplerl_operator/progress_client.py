@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 
 import aiohttp
 
@@ -37,9 +38,9 @@ class Followed:
     """How the newest poll failed; empty where it did not."""
     silent_since: float | None = None
     marker: float | None = None
-    """When anything last moved, by the driver's clock: it may be wrong, so that only a change of it tells anything."""
+    """When anything last moved, by the driver's clock: it may be wrong, and is held against that clock alone."""
     moved: float = 0.0
-    """When that was seen to change, by ours."""
+    """When that was, by ours."""
     task: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
@@ -102,7 +103,7 @@ class ProgressClient:
         while True:
             since = followed.progress.sequence if followed.progress is not None else 0
             try:
-                document = await self._get(followed, token, since, wait)
+                document, still = await self._get(followed, token, since, wait)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 said = str(error) or "timed out"
                 followed.silence = f"the driver's {followed.url}/progress does not answer: {said}"
@@ -113,7 +114,10 @@ class ProgressClient:
                 wait, retry = 0, min(2 * retry, _LONGEST_RETRY)
                 continue
             if document.last_progress != followed.marker:
-                followed.marker, followed.moved = document.last_progress, self._clock()
+                # of a driver that stood still before it was first heard the rest of its time is left, however often
+                # an operator begins anew
+                stood = still if followed.marker is None else 0.0
+                followed.marker, followed.moved = document.last_progress, self._clock() - stood
             document = document.model_copy(update={"last_progress": followed.moved})
             news = followed.silence != "" or _matters(document) != _matters(followed.progress)
             followed.progress, followed.silence, followed.silent_since = document, "", None
@@ -124,7 +128,8 @@ class ProgressClient:
                 return
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _get(self, followed: Followed, token: str, since: int, wait: int) -> Progress:
+    async def _get(self, followed: Followed, token: str, since: int, wait: int) -> tuple[Progress, float]:
+        """The driver's document, and for how many seconds nothing has moved there."""
         async with self._session.get(
             f"{followed.url}/progress",
             params={"since": str(since), "wait": str(wait)},
@@ -132,13 +137,21 @@ class ProgressClient:
             timeout=_TIMEOUT,
             allow_redirects=False,
         ) as response:
-            text = redact(await response.text(), token)
+            text, date = redact(await response.text(), token), response.headers.get("Date", "")
             if response.status != 200:
                 raise ValueError(f"status {response.status}: {' '.join(text.split())[:200]}")
         document = Progress.model_validate_json(text)
         if document.submission_id != followed.submission:
             raise ValueError(f"it speaks of {document.submission_id}, not of {followed.submission}")
-        return document
+        return document, _still(document, date)
+
+
+def _still(document: Progress, date: str) -> float:
+    """Seconds since anything moved, both times by the driver's clock; 0 where its answer has no date."""
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - document.last_progress)
+    except ValueError:
+        return 0.0
 
 
 def _matters(progress: Progress | None) -> object:

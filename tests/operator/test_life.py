@@ -225,6 +225,22 @@ def test_restarting_the_operator_while_pods_are_pending_writes_nothing(
     assert plane.writes(OPERATOR_USER, namespace, since) == []
 
 
+def test_an_operator_that_begins_anew_again_and_again_ends_a_run_that_stands_still(
+    plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
+) -> None:
+    recovery = {"backoffLimit": 0, "stallTimeoutSeconds": 20}
+    life = Life(plane, heads, namespace, recovery=recovery)
+    life.training()
+    began = time.monotonic()
+    for _ in range(2):
+        time.sleep(6)
+        operator.kill()
+        operator.start()
+        assert life.status["phase"] == "Training"
+    status = life.reaches("Failed", "Stalled", seconds=30 - (time.monotonic() - began))
+    assert status["failure"]["message"] == "nothing moved for 20 s (spec.recovery.stallTimeoutSeconds)"
+
+
 def test_an_operator_that_dies_between_two_writes_goes_on_where_it_was(
     plane: ControlPlane, heads: Heads, operator: OperatorProcess, namespace: str
 ) -> None:

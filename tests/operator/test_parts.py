@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from email.utils import formatdate
 
 import aiohttp
 import pytest
@@ -153,13 +154,24 @@ async def test_what_a_driver_last_said_outlives_its_head() -> None:
         assert client.last(("default", "tiny"), "tiny-1a2b3-1") is None
 
 
-@pytest.mark.parametrize("off", [0.0, 86400.0, -86400.0], ids=["right", "a day ahead", "a day behind"])
-async def test_when_a_driver_last_moved_is_told_by_our_clock(off: float) -> None:
+DRIVERS: list[tuple[str, float, str | None, float]] = [
+    ("right", 0.0, None, 700),
+    ("ten minutes ahead", 600.0, None, 700),
+    ("ten minutes behind", -600.0, None, 700),
+    ("a day behind", -86400.0, None, 700),
+    ("not told", 0.0, "soon", 1000),  # then it is not known since when it stands
+    ("of before the last movement", 0.0, formatdate(500), 1000),
+]
+"""A driver's clock: by how much it is off, what its answers are dated, and when it moved by ours."""
+
+
+@pytest.mark.parametrize(("off", "date", "moved"), [d[1:] for d in DRIVERS], ids=[d[0] for d in DRIVERS])
+async def test_when_a_driver_last_moved_is_told_by_our_clock(off: float, date: str | None, moved: float) -> None:
     now = [1000.0]
-    said = Progress(submission_id="s", sequence=1, state=RunState.TRAINING, last_progress=1000 + off)
+    said = Progress(submission_id="s", sequence=1, state=RunState.TRAINING, last_progress=700 + off)
 
     async def answer(_: web.Request) -> web.Response:
-        return web.json_response(said.document())
+        return web.json_response(said.document(), headers={"Date": date or formatdate(now[0] + off, usegmt=True)})
 
     app = web.Application()
     app.router.add_get("/progress", answer)
@@ -180,9 +192,9 @@ async def test_when_a_driver_last_moved_is_told_by_our_clock(off: float) -> None
                 await asyncio.wait_for(heard.wait(), 20)
             return followed.progress.last_progress
 
-        assert await hears(1) == 1000  # it is not known since when it stands
+        assert await hears(1) == moved
         now[0] = 1060.0
-        assert await hears(2) == 1000  # it says something, and nothing moved
+        assert await hears(2) == moved  # it says something, and nothing moved
         assert await hears(3, last_progress=1059 + off) == 1060
         await client.close()
     await runner.cleanup()

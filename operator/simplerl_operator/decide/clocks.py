@@ -31,7 +31,8 @@ def started(seen: Observation) -> float:
 
 def last_progress(seen: Observation, now: float) -> float:
     """When anything last moved, the latest of what the driver and the status say; a driver that has not been heard
-    since this operator started counts from when it fell silent. All of it by the operator's clock."""
+    since this operator started counts from when it fell silent: the status, where a time alone causes no write, may be
+    old while it moves. All of it by the operator's clock."""
     times = [started(seen)]
     if seen.job.status.last_progress_time is not None:
         times.append(clock.seconds(seen.job.status.last_progress_time))

@@ -71,8 +71,13 @@ def read(progress: Progress, before: Status, now: float) -> dict[str, object]:
         "checkpoint": CheckpointStatus(step=checkpoint.step, path=checkpoint.path) if checkpoint else before.checkpoint,
         "model": ModelStatus(path=model.path) if model else before.model,
         "versions": VersionsStatus(**versions.model_dump()) if versions else before.versions,
-        "last_progress_time": clock.rfc3339(min(now, progress.last_progress)),
+        "last_progress_time": clock.rfc3339(min(now, max(progress.last_progress, _moved(before)))),
     }
+
+
+def _moved(before: Status) -> float:
+    """When anything moved that was written down; a driver that is heard anew does not take it back."""
+    return clock.seconds(before.last_progress_time) if before.last_progress_time is not None else 0.0
 
 
 def summary(status: Status, model: Model | None) -> Summary:
