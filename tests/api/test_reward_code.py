@@ -53,7 +53,6 @@ FAULTY = {
         "def score(response, /): return 1.0",
         "defines score with the positional parameter response: it is called by keywords alone",
     ),
-    "what Windows' Notepad saves": "\ufeffdef score(response): return 1.0",
     "the last definition counts": (
         "def score(response): return 1.0\ndef score(a): return 1.0",
         "defines score with the parameter a, which is not one of prompt, question, response, answer, record, truncated",
