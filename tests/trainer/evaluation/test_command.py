@@ -44,6 +44,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "list.jsonl").write_text('["What is 3 + 4?"]\n')
     (tmp_path / "broken.jsonl").write_text("{")
     (tmp_path / "null.jsonl").write_text('{"question": null, "answer": "7"}\n')
+    (tmp_path / "nan.jsonl").write_text('{"question": "What is 3 + 4?", "answer": NaN}\n')
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/config.json").write_text("[" * 100_000)
     (tmp_path / "nothing").mkdir()
     for name, missing in (("weightless", "model.safetensors"), ("mute", "tokenizer.json")):
         shutil.copytree(tmp_path / "model", tmp_path / name)
@@ -60,6 +63,7 @@ def evaluated(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+LONG = "a" * 300
 FAULTS = {
     "no model": (["--model-path", "none"], "--model-path is none, which is no folder: give a Hugging Face folder, a"),
     "another family": (["--model-path", "bert"], "model folder {folder}/bert is of family bert, which cannot be"),
@@ -118,8 +122,22 @@ FAULTS = {
         ["--tensor-parallel", "3"],
         "--tensor-parallel is 3, over which the 4 attention heads of model folder {folder}/model cannot be dealt out",
     ),
-    "a temperature that vLLM would raise": (["--temperature", "0.005"], "--temperature is 0.005: give 0, or 0.01 to 2"),
-    "no probability": (["--top-p", "0"], "--top-p is 0: give more than 0, and at most 1"),
+    "a model's name that no disk takes": (
+        ["--model-path", LONG],
+        f"{{folder}}/{LONG} cannot be used (File name too long): check",
+    ),
+    "data's": (["--data", f"q={LONG}"], f"{LONG} cannot be used (File name too long): check its name, its perm"),
+    "a folder's of data": (["--data", "q", "--data-folder", LONG], f"{LONG}/q.jsonl cannot be used (File name too"),
+    "an output's": (["--output", LONG], f"{LONG}/evaluation.json cannot be used (File name too long): check"),
+    "a comparison's": (["--compare", LONG], f"{LONG}/evaluation.json cannot be used (File name too long): check"),
+    "an answer that is no number": (
+        ["--data", "q=nan.jsonl"],
+        "nan.jsonl line 1 holds nan under answer, which is no number: give one, or leave the record out",
+    ),
+    "a config.json whose lists never end": (
+        ["--model-path", "deep"],
+        "model folder {folder}/deep has a config.json that cannot be read (maximum recursion depth exceeded",
+    ),
     "a folder of something else": (["--output", "model"], "--output model holds something that is no evaluation:"),
 }
 
@@ -145,6 +163,10 @@ def test_a_fault_is_a_sentence_and_exits_with_1(here: Path, words: Sequence[str]
         pytest.param(["--top-p", "2"], "--top-p", id="more than all"),
         pytest.param(["--temperature", "nan"], "--temperature", id="no temperature"),
         pytest.param(["--temperature", "3"], "--temperature", id="too hot"),
+        pytest.param(["--temperature", "0.005"], "--temperature 0.005: give 0, or 0.01 to 2", id="vLLM would raise it"),
+        pytest.param(["--top-p", "0"], "--top-p 0: give more than 0, and at most 1", id="no probability"),
+        pytest.param(["--question-key", ""], "--question-key: name a key of the records", id="a key without a name"),
+        pytest.param(["--answer-key", ""], "--answer-key: name a key of the records", id="an answer's"),
         pytest.param(["--limit", "0"], "--limit", id="no questions"),
         pytest.param(["--batch-size", "0"], "--batch-size", id="no batch"),
     ],

@@ -78,9 +78,13 @@ def test_known_sets_have_tolerances(name: str, record: dict[str, Any], expected:
     assert prompt.tolerance == expected
 
 
-def test_an_error_that_is_no_number_is_a_sentence() -> None:
-    with pytest.raises(TrainerFailure, match="a record has 'much' under error: give a number, or leave it out"):
-        known.tolerated("olympiadbench", [Prompt(0, "q", "7", (1,), {"error": "much"})])
+@pytest.mark.parametrize("error", ["much", -1, "nan", True, [1], 10**400, "1e999"], ids=lambda e: str(e)[:9])
+def test_an_error_that_is_no_number_is_a_sentence(error: Any) -> None:
+    with pytest.raises(TrainerFailure) as e:
+        known.tolerated("olympiadbench", [Prompt(0, "How far?", "7", (1,), {"error": error})])
+    assert e.value.message == (
+        f"the record of 'How far?' has {str(error)[:60]!r} under error: give a number of at least 0, or leave it out"
+    )
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "(char 1)): mend or replace it",
     ),
     "a config.json that is a list": ({"config__json": []}, "has a config.json that is not an object: mend or replace"),
+    "a family that is a list": (
+        {"config__json": config(model_type=["qwen2"])},
+        "is of family ['qwen2'], which cannot be trained: use Qwen2, Qwen2.5, Qwen3 and Llama",
+    ),
+    "an architecture that is a text": (
+        {"config__json": config(architectures="Qwen2ForCausalLMs")},
+        "is a Qwen2ForCausalLMs, not a language model: use one whose architecture is Qwen2ForCausalLM",
+    ),
+    "an architecture that is a number": ({"config__json": config(architectures=7)}, "is a 7, not a language model: "),
+    "lists without end": (
+        {"config__json": "[" * 100_000},
+        "has a config.json that cannot be read (maximum recursion depth exceeded",
+    ),
     "a config.json without a size": (
         {"config__json": config(vocab_size=None)},
         "has a config.json without a number vocab_size: complete it",

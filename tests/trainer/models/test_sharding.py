@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,3 +43,11 @@ def test_it_does_not_fit(tmp_path: Path, heads: int, kv_heads: int, hidden: int,
         sharding.check(folder(tmp_path, heads, kv_heads, hidden), size)
     assert failure.value.reason is FailureReason.INVALID_INPUT
     assert failure.value.message == f"rollout.tensorParallelSize is {size}, over which " + sentence.format(tmp_path)
+
+
+@pytest.mark.parametrize("numbers", [(14, "2", 64), (0, 2, 64), (14, -2, 64), (14, 2, None), ([14], 2, 64)], ids=str)
+def test_what_is_no_number_is_named(tmp_path: Path, numbers: Any) -> None:
+    with pytest.raises(
+        TrainerFailure, match=f"model folder {tmp_path} has a config.json without a number .*: complete"
+    ):
+        sharding.check(folder(tmp_path, *numbers), 2)

@@ -136,6 +136,26 @@ def test_a_model_that_is_elsewhere_is_unknown_and_the_rest_is_said(job_7b: Path)
     ]
 
 
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        pytest.param("[]", "{file} is not an object, so that the model's memory is not estimated", id="a list"),
+        pytest.param("[" * 100_000, "{file} cannot be read (maximum recursion depth exceeded", id="lists without end"),
+        pytest.param('{"model_type": ["llama"]}', "{file} is of family ['llama'], which cannot be trained", id="two"),
+        pytest.param(
+            '{"model_type": "llama", "hidden_size": "9"}',
+            "{file}: config.json has hidden_size '9': give a",
+            id="a text",
+        ),
+    ],
+)
+def test_a_config_json_that_says_nothing_is_a_warning(job_7b: Path, tmp_path: Path, config: str, sentence: str) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd/config.json").write_text(config)
+    (warning,) = plan(job_7b, f"model.path={tmp_path}/odd")["warnings"]
+    assert warning.startswith(sentence.format(file=tmp_path / "odd/config.json"))
+
+
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_deepspeed_s_settings_are_the_very_ones_of_the_ranks(tmp_path: Path, stage: int) -> None:
     from simplerl_trainer.models import tiny

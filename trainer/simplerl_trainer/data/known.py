@@ -1,8 +1,8 @@
 """Public sets of mathematical questions that are known by name, as simpleRL-reason's evaluation files hold them."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.data import Fields
@@ -38,15 +38,20 @@ def tolerated(name: str, prompts: Sequence[Prompt]) -> list[Prompt]:
     Raises TrainerFailure(INVALID_INPUT) naming a question whose record holds no number there.
     """
     known = SETS.get(name)
-    return list(prompts) if known is None else [replace(p, tolerance=_tolerance(known, p.record)) for p in prompts]
+    return list(prompts) if known is None else [replace(p, tolerance=_tolerance(known, p)) for p in prompts]
 
 
-def _tolerance(known: Known, record: Mapping[str, Any]) -> Tolerance | None:
-    if known.error is None or (own := record.get(known.error)) in (None, ""):
+def _tolerance(known: Known, prompt: Prompt) -> Tolerance | None:
+    if known.error is None or (own := prompt.record.get(known.error)) in (None, ""):
         return known.tolerance
     try:
-        return Tolerance(absolute=float(own))
-    except (TypeError, ValueError) as e:
+        error = math.nan if isinstance(own, bool) else float(own)
+    except (TypeError, ValueError, OverflowError):
+        error = math.nan
+    if not 0 <= error < math.inf:
         raise TrainerFailure(
-            FailureReason.INVALID_INPUT, f"a record has {own!r} under {known.error}: give a number, or leave it out"
-        ) from e
+            FailureReason.INVALID_INPUT,
+            f"the record of {prompt.question[:60]!r} has {str(own)[:60]!r} under {known.error}: give a number of at "
+            "least 0, or leave it out",
+        )
+    return Tolerance(absolute=error)

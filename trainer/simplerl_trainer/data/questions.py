@@ -1,6 +1,7 @@
 """Questions and their answers, whatever the kind of their data set."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +108,8 @@ def _text(record: dict[str, Any], key: str, field: str, place: str, *, several: 
     if key not in record:
         raise _invalid(f"{place} has no key {key}: set {field} to the right one of its keys ({_keys(record)})")
     value = record[key]
+    if isinstance(value, float) and not math.isfinite(value):  # in JSON too, by pandas
+        raise _invalid(f"{place} holds {value} under {key}, which is no number: give one, or leave the record out")
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = NumberText(value)  # Parquet's numbers
     if several and isinstance(value, list) and value and all(isinstance(v, str) for v in value):

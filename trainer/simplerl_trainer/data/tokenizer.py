@@ -96,7 +96,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         return {}
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as e:
+    except (OSError, ValueError, RecursionError) as e:
         raise _invalid(f"model folder {folder} has a tokenizer_config.json that is not JSON ({e}): mend it") from e
     return config if isinstance(config, dict) else {}
 
@@ -111,7 +111,7 @@ def _chat_template(folder: Path, config: dict[str, Any]) -> str | None:
     if path.exists():
         try:
             return path.read_text(encoding="utf-8")
-        except ValueError as e:
+        except (OSError, ValueError) as e:
             raise _invalid(f"model folder {folder} has a chat_template.jinja that is not UTF-8 ({e}): mend it") from e
     template = config.get("chat_template")
     if isinstance(template, list):  # several, each with a name

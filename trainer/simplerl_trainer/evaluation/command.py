@@ -53,14 +53,17 @@ def evaluate(
     from simplerl_trainer.evaluation import comparison, models, run, sets, show
     from simplerl_trainer.evaluation.evaluate import Settings
 
+    if 0 < temperature < 0.01:
+        raise typer.BadParameter("give 0, or 0.01 to 2", param_hint=f"--temperature {temperature}")
+    if top_p == 0:
+        raise typer.BadParameter("give more than 0, and at most 1", param_hint="--top-p 0")
+    for option, key in (("--question-key", question_key), ("--answer-key", answer_key)):
+        if key == "":
+            raise typer.BadParameter("name a key of the records, or leave the option out", param_hint=option)
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = WIDTH
     try:
-        if 0 < temperature < 0.01:
-            raise TrainerFailure(FailureReason.INVALID_INPUT, f"--temperature is {temperature}: give 0, or 0.01 to 2")
-        if top_p == 0:
-            raise TrainerFailure(FailureReason.INVALID_INPUT, "--top-p is 0: give more than 0, and at most 1")
         if compare is not None:
             comparison.check(compare)
         task = run.Task(
@@ -81,6 +84,13 @@ def evaluate(
     except TrainerFailure as e:
         typer.echo(str(e), err=True)
         raise typer.Exit(1 if e.reason is FailureReason.INVALID_INPUT else EXIT_CODES[e.reason]) from e
+    except OSError as e:
+        if e.filename is None:  # no file of the user's
+            raise
+        typer.echo(
+            f"{e.filename} cannot be used ({e.strerror}): check its name, its permissions and its room", err=True
+        )
+        raise typer.Exit(1) from e
     except KeyboardInterrupt:
         typer.echo("stopped: the same command goes on after the samples that are judged", err=True)
         raise typer.Exit(130) from None

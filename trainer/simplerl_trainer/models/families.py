@@ -70,15 +70,15 @@ def shape(folder: Path) -> ModelShape:
 
 
 def _family(folder: Path, config: dict[str, Any]) -> str:
-    kind, architectures = config.get("model_type"), config.get("architectures") or []
+    kind, architectures = documents.architecture(config)
     if kind not in FAMILIES:
         raise _invalid(f"model folder {folder} is of family {kind}, which cannot be trained: use {SUPPORTED}")
     if architectures and FAMILIES[kind] not in architectures:
         raise _invalid(
-            f"model folder {folder} is a {', '.join(map(str, architectures))}, not a language model: "
+            f"model folder {folder} is a {', '.join(architectures)}, not a language model: "
             f"use one whose architecture is {FAMILIES[kind]}"
         )
-    return str(kind)
+    return kind
 
 
 def _check_weights(folder: Path) -> None:

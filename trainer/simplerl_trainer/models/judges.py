@@ -36,17 +36,17 @@ def read(folder: Path, field: str, *, weights: bool = True) -> JudgeFolder:
     if not folder.is_dir():
         raise _invalid(f"{field} is {folder}, which does not exist: check it (in pods, cluster.volumes)")
     config = documents.read(folder, "config.json", f"{field} is {folder}, which")
-    kind, architectures = config.get("model_type"), config.get("architectures") or []
+    kind, architectures = documents.architecture(config)
     if kind not in CLASSIFIERS:
         raise _invalid(
             f"{field} is {folder}, of family {kind}, which is not supported: use Qwen2, Qwen2.5, Qwen3 or Llama"
         )
     if CLASSIFIERS[kind] not in architectures:
         raise _invalid(
-            f"{field} is {folder}, a {', '.join(map(str, architectures)) or 'model of unknown architecture'}, not a "
+            f"{field} is {folder}, a {', '.join(architectures) or 'model of unknown architecture'}, not a "
             f"sequence classifier: give a {CLASSIFIERS[kind]}"
         )
-    labels = len(config["id2label"]) if "id2label" in config else config.get("num_labels", 2)
+    labels = len(named) if isinstance(named := config.get("id2label"), dict) else config.get("num_labels", 2)
     if labels != 1:
         raise _invalid(f"{field} is {folder}, which has {labels} labels: give a reward model with one")
     for name in ("tokenizer.json", *(["*.safetensors"] if weights else [])):

@@ -42,7 +42,9 @@ def _header(file: Path, field: str) -> Mapping[str, tuple[int, ...]]:
         if file.stat().st_size != whole:
             raise ValueError(f"it has {file.stat().st_size} bytes, and its header says {whole}")
         return {name: tuple(entry["shape"]) for name, entry in tensors.items()}
-    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error) as e:
+    except (
+        OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error
+    ) as e:  # fmt: skip
         raise TrainerFailure(
             FailureReason.INVALID_INPUT, f"{field}: {file} is not a safetensors file ({e}): copy it anew"
         ) from e

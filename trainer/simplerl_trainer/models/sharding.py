@@ -1,9 +1,9 @@
 """Whether a model can be shared out over the GPUs of an engine."""
 
-import json
 from pathlib import Path
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer.models import documents
 
 SIZES = (1, 2, 4, 8)
 """Values of rollout.tensorParallelSize."""
@@ -14,9 +14,12 @@ def check(folder: Path, size: int, field: str = "rollout.tensorParallelSize") ->
 
     Raises TrainerFailure(INVALID_INPUT) naming the field, what does not divide, and the sizes that fit.
     """
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    for key in ("num_attention_heads", "intermediate_size"):
-        if not isinstance(config.get(key), int):
+    config = documents.read(folder, "config.json", f"model folder {folder}")
+    for key in ("num_attention_heads", "intermediate_size", "num_key_value_heads"):
+        value = config.get(key)
+        if value is None and key == "num_key_value_heads":
+            continue  # as many as of queries
+        if not isinstance(value, int) or value < 1:
             raise TrainerFailure(
                 FailureReason.INVALID_INPUT,
                 f"model folder {folder} has a config.json without a number {key}: complete it",

@@ -11,7 +11,7 @@ from simplerl_api.spec.hub import HubModel
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.model import Model
 from simplerl_trainer import hub
-from simplerl_trainer.models import tiny_shape
+from simplerl_trainer.models import documents, tiny_shape
 from simplerl_trainer.models.families import FAMILIES, SUPPORTED
 
 
@@ -68,8 +68,10 @@ def _local(folder: Path) -> KnownModel | UnknownModel:
             f"model.path {folder} is not on this machine, so that its memory is not estimated: run this where it is "
             "mounted, or set model.path to a folder with the model's config.json"
         )
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, RecursionError) as e:
         return UnknownModel(f"{file} cannot be read ({e}), so that the model's memory is not estimated")
+    if not isinstance(config, dict):
+        return UnknownModel(f"{file} is not an object, so that the model's memory is not estimated")
     return _known(str(file), config)
 
 
@@ -83,10 +85,10 @@ def _from_hub(wanted: HubModel) -> KnownModel | UnknownModel:
 
 
 def _known(source: str, config: dict[str, Any]) -> KnownModel | UnknownModel:
-    family = config.get("model_type")
+    family, _ = documents.architecture(config)
     if family not in FAMILIES:
         return UnknownModel(f"{source} is of family {family}, which cannot be trained: use {SUPPORTED}")
     try:
-        return KnownModel(source, str(family), shape_of(config))
+        return KnownModel(source, family, shape_of(config))
     except ValueError as e:
         return UnknownModel(f"{source}: {e}")
