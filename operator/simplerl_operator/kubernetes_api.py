@@ -11,6 +11,7 @@ import aiohttp
 from kubernetes.aio import client, config
 
 from simplerl_operator.kinds import LEASE, Kind
+from simplerl_operator.server_clock import ServerClock
 
 Document = dict[str, Any]
 
@@ -70,6 +71,7 @@ class KubernetesApi:
         configuration.client_session_kwargs = {"trust_env": False}
         configuration.proxy = configuration.proxy or proxy_for(configuration.host)
         self.server: str = configuration.host
+        self.clock = ServerClock(time.monotonic)
         self._client = client.ApiClient(configuration)
         self._resume = 0.0  # when requests may be sent again; 0 where no pause was asked for
         self._paused = 0.0  # when the newest pause was asked for
@@ -212,6 +214,7 @@ class KubernetesApi:
                 method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
             )
             response = await self._client.call_api(*request, _request_timeout=_TIMEOUT_SECONDS)
+            self.clock.hear(response.headers.get("Date", ""))
             text: bytes = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._count(verb, resource, "none")

@@ -72,7 +72,7 @@ def half_placed_since(seen: Observation) -> float | None:
         return None
     held = [pod.placed for pod in seen.pods if pod.placed is not None]
     waits = any(pod.unscheduled for pod in seen.pods)
-    # nodes are given by the scheduler's clock: where that one is behind ours, the attempt's start bounds the difference
+    # the scheduler's clock is taken for the API server's; where it is behind, the attempt's start bounds the difference
     return max(*held, started(seen)) if held and waits else None
 
 

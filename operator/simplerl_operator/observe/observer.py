@@ -25,8 +25,6 @@ _CLAIM = "PersistentVolumeClaim"
 """In the scheduler's message where a claim keeps a pod from being placed."""
 _STANDS_STILL = 4.0
 """Seconds after which something that does not come up is asked for its warnings."""
-_LATE = 5.0
-"""Seconds after a pod's grace period from which its node is looked at."""
 _EVENT_SECONDS = 1.0
 """Seconds by which an event may come after what it tells of shows in a list."""
 
@@ -113,7 +111,7 @@ class Observer:
         now = self._clock()
         if not self._reads_nodes:
             return seen
-        late = {p.node for p in (*seen.pods, *seen.former) if p.node and p.due is not None and now > p.due + _LATE}
+        late = {pod.node for pod in (*seen.pods, *seen.former) if pod.node and pod.outstays(now)}
         dead = [node for node in sorted(late) if not await self._node_lives(node)]
         return replace(seen, dead_nodes=frozenset(dead))
 
@@ -186,12 +184,14 @@ class Observer:
 
     async def _pods(self, job: Job) -> tuple[Pod, ...]:
         found = await self._api.list(POD, job.namespace, labels=f"{names.LABEL_UID}={job.uid}")
-        token = self._tokens.of(job)
-        return tuple(pods.ordered(pods.redacted(pods.read(document), token) for document in found))
+        token, ahead = self._tokens.of(job), self._api.clock.ahead(self._clock())
+        read = (pods.by_our_clock(pods.read(document), ahead) for document in found)
+        return tuple(pods.ordered(pods.redacted(pod, token) for pod in read))
 
     async def _rising(self, seen: Observation) -> Observation:
         """Pods that are not all ready; the Events of whatever stands still are read."""
-        now = self._clock()
+        ours = self._clock()
+        now = ours + self._api.clock.ahead(ours)  # when they were made is the API server's word
         if seen.cluster is not None and scheduling.QUEUE in seen.job.labels and not seen.job.status.admitted_time:
             seen = replace(seen, workload=await self._workload(seen))
         if any(_CLAIM in pod.unscheduled for pod in seen.pods):

@@ -15,6 +15,8 @@ _OWN_LIMIT = ("exceeds the limit", "exceeded its local", "exceeds the total limi
 """Words of kubelet where a pod took more ephemeral storage than its own limit."""
 OUT_OF_MEMORY = "OOMKilled"
 """kubelet's word for a container whose process the kernel ended at the container's memory limit."""
+_LATE = 5.0
+"""Seconds after a pod's grace period in which kubelet may still be about to tell of its end."""
 _BY_SIGNAL = 128
 """Exit codes from here on are 128 and the number of a signal."""
 _LOG_LENGTH, _LINE_LENGTH = 1024, 300
@@ -52,11 +54,11 @@ class Pod:
     unscheduled: str = ""
     """The scheduler's message where it found no node."""
     placed: float | None = None
-    """When it got its node, in seconds since 1970."""
+    """When it got its node, in seconds since 1970; as read, by the cluster's clock."""
     node: str = ""
     """Name of its node; empty where it has none."""
     due: float | None = None
-    """When its grace period ends, in seconds since 1970, once it is being deleted."""
+    """When its grace period ends, in seconds since 1970, once it is being deleted; as read, by the cluster's clock."""
     disruption: str = ""
     """Why the cluster ends the pod, where it does: preemption, eviction, drain, a lost node."""
     address: str | None = None
@@ -76,6 +78,10 @@ class Pod:
     def ended(self) -> bool:
         """Whether its containers are gone for good (the restart policy is Never)."""
         return self.phase in ("Failed", "Succeeded")
+
+    def outstays(self, now: float) -> bool:
+        """Whether it is still there though its grace period is over."""
+        return self.due is not None and now > self.due + _LATE
 
     @property
     def story(self) -> str:
@@ -154,6 +160,12 @@ def _disruption(target: Mapping[str, Any], status: Mapping[str, Any]) -> str:
     if status.get("reason") in _DISRUPTED:
         return ": ".join(part for part in (status["reason"], said) if part)
     return ""
+
+
+def by_our_clock(pod: Pod, ahead: float) -> Pod:
+    """The pod with its times by a clock that the cluster's is ahead of."""
+    placed, due = (None if time is None else time - ahead for time in (pod.placed, pod.due))
+    return replace(pod, placed=placed, due=due)
 
 
 def own_limit(message: str) -> bool:
