@@ -113,3 +113,35 @@ def test_a_wrong_command_line_exits_with_2_and_names(words: Sequence[str | Path]
     code, text = simplerl(*words)
     assert code == 2
     assert named in text
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("run", "output", "sentence"),
+    [
+        pytest.param("none", "model", "none has no folder checkpoints: give a run's folder", id="no run"),
+        pytest.param(
+            "run", "model", "run/checkpoints/step-000004/ranks.json cannot be read (No such file", id="no state"
+        ),
+        pytest.param(LONG, "model", f"{LONG}/checkpoints cannot be read (File name too long)", id="a long run"),
+        pytest.param(
+            "run", LONG, f"--output {LONG} cannot be written (File name too long): choose", id="a long output"
+        ),
+        pytest.param("run", "run", "--output run holds something that is no model: choose another folder", id="itself"),
+        pytest.param(
+            "torn", "model", "torn/checkpoints has no complete checkpoint (step-000004: torn/check", id="torn"
+        ),
+    ],
+)
+def test_what_cannot_be_exported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str, output: str, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, manifest in (("run", '{"format": 2, "step": 4, "files": {}}'), ("torn", '{"format": 2')):
+        Path(name, "checkpoints/step-000004").mkdir(parents=True)
+        Path(name, "checkpoints/step-000004/manifest.json").write_text(manifest)
+    code, text = simplerl("export", run, "--output", output)
+    assert code == 1
+    assert text.startswith(sentence)

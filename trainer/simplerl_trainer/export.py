@@ -16,16 +16,19 @@ def export(
     """Write a run's checkpoint as a plain Hugging Face folder; needs neither GPU nor network."""
     from simplerl_trainer.checkpoints import export as exports
 
-    if output.exists() and not (output / "config.json").is_file() and not _is_empty(output):
-        typer.echo(f"--output {output} holds something that is no model: choose another folder", err=True)
-        raise typer.Exit(1)
     try:
+        if output.exists() and not (output / "config.json").is_file() and not _is_empty(output):
+            typer.echo(f"--output {output} holds something that is no model: choose another folder", err=True)
+            raise typer.Exit(1)
         checkpoint = exports.export(run, output, step)
     except exports.NoCheckpoint as e:
         typer.echo(str(e), err=True)
         raise typer.Exit(1) from e
     except OSError as e:
-        typer.echo(f"--output {output} cannot be written: {e.strerror or e}", err=True)
+        if e.filename is not None and Path(str(e.filename)).is_relative_to(run):
+            typer.echo(f"{e.filename} cannot be read ({e.strerror}): copy the whole run", err=True)
+        else:
+            typer.echo(f"--output {output} cannot be written ({e.strerror or e}): choose another folder", err=True)
         raise typer.Exit(1) from e
     typer.echo(f"{output}: the policy after step {checkpoint.step}, from {checkpoint.folder}")
 

@@ -40,6 +40,21 @@ def test_a_complete_checkpoint_reads_back(folder: Path) -> None:
         pytest.param(
             lambda f: (f / "manifest.json").write_text('{"format": 1}'), "has format 1", id="a manifest of another time"
         ),
+        pytest.param(
+            lambda f: (f / "manifest.json").write_text("[" * 100_000),
+            "^/.*/manifest.json cannot be read: RecursionError",
+            id="lists without end",
+        ),
+        pytest.param(
+            lambda f: (f / "manifest.json").write_text('{"format": 2, "step": 1e999, "files": {}}'),
+            "^/.*/manifest.json cannot be read: OverflowError",
+            id="a step that is no number",
+        ),
+        pytest.param(
+            lambda f: ((f / "actor/rank0").unlink(), (f / "actor/rank0").mkdir()),
+            "actor/rank0 cannot be read: Is a directory",
+            id="a folder in a file's place",
+        ),
         pytest.param(lambda f: (f / "actor/rank0").unlink(), "actor/rank0 is missing", id="a file is gone"),
         pytest.param(lambda f: (f / "actor/rank0").write_bytes(b"wei"), "has 3 bytes instead of 7", id="cut short"),
         pytest.param(

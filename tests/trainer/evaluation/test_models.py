@@ -47,6 +47,16 @@ def test_a_path_without_a_model_is_a_sentence(tmp_path: Path, path: str, sentenc
     assert caught.value.message.startswith(f"--model-path is {tmp_path / path}, {sentence}")
 
 
+def test_a_checkpoint_whose_manifest_is_damaged_is_a_sentence(tmp_path: Path) -> None:
+    checkpoint = run_folder(tmp_path / "run", 20) / "checkpoints/step-000020"
+    (checkpoint / "manifest.json").write_text("")
+    with pytest.raises(TrainerFailure) as caught:
+        models.find([checkpoint])
+    assert caught.value.message.startswith(
+        f"--model-path is {checkpoint}, a checkpoint that cannot be used ({checkpoint}/manifest.json cannot be read: "
+    )
+
+
 def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     folder = plain(tmp_path / "qwen")
     with pytest.raises(TrainerFailure, match="--model-path has two models of the name qwen"):

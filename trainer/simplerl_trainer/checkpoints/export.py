@@ -17,14 +17,14 @@ class NoCheckpoint(ValueError):
 def export(run: Path, output: Path, step: int | None = None) -> store.Checkpoint:
     """Writes the policy of a run's newest usable checkpoint, or of the one after `step`, to the folder `output`.
 
-    Returns the checkpoint. Raises NoCheckpoint, and OSError where the output cannot be written.
+    Returns the checkpoint. Raises NoCheckpoint, and OSError where a file cannot be read or written.
     """
     checkpoint = find(run, step)
     try:
         state = json.loads((checkpoint.folder / STATE).read_text(encoding="utf-8"))
         masters = shards.Saved(checkpoint.folder / "actor")
         weights.assemble(masters, Precision(state["precision"]), checkpoint.folder / MODEL, output, {})
-    except (ValueError, KeyError, TypeError, Incomplete) as e:
+    except (ValueError, KeyError, TypeError, RecursionError, Incomplete) as e:
         raise NoCheckpoint(f"{checkpoint.folder} cannot be exported: {e}") from e
     return checkpoint
 

@@ -51,7 +51,7 @@ def from_json(text: str) -> Manifest:
             raise Incomplete(f"{NAME} has format {document['format']}, this version reads {FORMAT}")
         files = {name: File(int(f["size"]), str(f["sha256"])) for name, f in document["files"].items()}
         return Manifest(int(document["step"]), files)
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
         raise Incomplete(f"{NAME} cannot be read: {e!r}") from e
 
 
@@ -91,7 +91,10 @@ def read(folder: Path) -> Manifest:
         raise Incomplete(f"{folder} has no {NAME}: its writer did not finish") from e
     except (OSError, UnicodeDecodeError) as e:
         raise Incomplete(f"{folder / NAME} cannot be read: {e}") from e
-    return from_json(text)
+    try:
+        return from_json(text)
+    except Incomplete as e:
+        raise Incomplete(f"{folder}/{e}") from e
 
 
 def verify(folder: Path) -> Manifest:
@@ -132,12 +135,17 @@ def sync(path: Path) -> None:
 
 
 def _size(path: Path) -> int | None:
-    """Bytes of a file, None without it; opened, since a network file system may not list yet what others wrote."""
+    """Bytes of a file, None without it; opened, since a network file system may not list yet what others wrote.
+
+    Raises Incomplete where something else stands in its place.
+    """
     try:
         with path.open("rb") as f:
             return os.fstat(f.fileno()).st_size
     except FileNotFoundError:
         return None
+    except OSError as e:
+        raise Incomplete(f"{path} cannot be read: {e.strerror}") from e
 
 
 def _sha256(path: Path) -> str:

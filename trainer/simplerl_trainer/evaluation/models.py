@@ -75,7 +75,11 @@ def _at(path: Path) -> list[Model]:
             f"--model-path is {path}, which is no folder: give a Hugging Face folder, a checkpoint or a run's folder"
         )
     if (whole / manifest.NAME).exists():
-        run, step = whole.parents[1], manifest.read(whole).step
+        run = whole.parents[1]
+        try:
+            step = manifest.read(whole).step
+        except manifest.Incomplete as e:
+            raise _invalid(f"--model-path is {path}, a checkpoint that cannot be used ({e}): give another one") from e
         return [Model(f"{run.name}-{whole.name}", run, step)]
     if (whole / store.CHECKPOINTS).is_dir():
         if not (checkpoints := store.complete(whole / store.CHECKPOINTS)):
