@@ -770,6 +770,13 @@ f^{-1}(x)=\sqrt{x}  !=  f(x)=\sqrt{x}
 f'(x)=2x  ==  2x
 f'(x)=2x  !=  f(x)=2x
 \frac{dy}{dx}=2x  ==  2x
+\frac{d}{dx} x^2  !=  x
+\frac{d}{dx} x^2  !=  2x
+\frac{d}{dx} x^2  ==  \dfrac{d}{d x} (x^2)
+\frac{d^2}{dx^2} x^3  !=  \frac{d}{dx} x^3
+\frac{d^2y}{dx^2}=2  ==  \frac{d^{2} y}{dx^{2}} = 2
+\frac{d^2y}{dx^2}  !=  \frac{dy}{x^2}
+\frac{d}{d+7}  ==  \frac{d}{7+d}
 \frac{dM}{dt}=2M  ==  2\frac{dM}{dt} = 4M
 \frac{dM}{dt}=2M  !=  2M t = M
 {n \choose 2}  ==  \binom{n}{2}

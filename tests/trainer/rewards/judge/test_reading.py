@@ -69,6 +69,7 @@ RESPONSES = {
     "after the thinking": (r"<think>\boxed{3}</think> It is \boxed{4}.", "4", "equal", "4"),
     "after the thinking without a box": (r"<think>\boxed{3}</think> The answer is 4.", "4", "equal", "4"),
     "nothing after the thinking": (r"<think>so \boxed{3}</think>", "3", "equal", "3"),
+    "a full stop after the thinking": (r"<think>so \boxed{3}</think>.", "3", "equal", "3"),
     "no answer after the thinking": (r"<think>so \boxed{3}</think> I am done.", "3", "equal", "3"),
     # phrases
     "the answer is": ("The answer is 4.", "4", "equal", "4"),

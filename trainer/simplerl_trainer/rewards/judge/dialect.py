@@ -84,7 +84,12 @@ _SIMPLE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\pct(?![A-Za-z])", r"\\%"),
         (r"\{\s*([^{}]*?)\s*\\choose(?![A-Za-z])\s*([^{}]*?)\s*\}", r"\\binom{\1}{\2}"),
         # a derivative is a name: its d is no factor
-        (r"\\frac\s*\{\s*d\s*([A-Za-z])\s*\}\s*\{\s*d\s*([A-Za-z])\s*\}", r"\\overline{d\1d\2}"),
+        (r"\\frac\s*\{\s*d\s*([A-Za-z]?)\s*\}\s*\{\s*d\s*([A-Za-z])\s*\}", r"\\overline{d\1d\2}"),
+        (
+            r"\\frac\s*\{\s*d\s*\^\s*\{?2\}?\s*([A-Za-z]?)\s*\}\s*"
+            r"\{\s*d\s*([A-Za-z])\s*\^\s*\{?2\}?\s*\}",
+            r"\\overline{dd\1d\2d\2}",
+        ),
         (
             r"\\frac\s*\{\s*(\\(?:text|mathrm)\s*\{[^{}0-9]*\})\s*\}\s*\{\s*(\\(?:text|mathrm)\s*\{[^{}0-9]*\})\s*\}",
             r" \1/\2",

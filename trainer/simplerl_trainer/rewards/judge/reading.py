@@ -41,7 +41,7 @@ def response(text: str) -> Reading:
     _, mark, after = text.rpartition("</think>")
     if mark:
         found = _answer(after)
-        if found.text or found.boxed:
+        if found.text.strip(_TRIMMED + " ") or found.boxed:
             return found
     return _answer(text)
 
