@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.operator import operator_process, programs
-from tests.operator.control_plane import ADMIN_TOKEN, ApiRefusal, ControlPlane, eventually, free_port
+from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually, free_port
 from tests.operator.operator_process import OperatorProcess
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ class Fleet:
             check=True, capture_output=True, timeout=120,
         )  # fmt: skip
         for api in ("simplerl.io/v1alpha1/simplerljobs", "ray.io/v1/rayclusters", "ray.io/v1/rayjobs"):
-            eventually(api, lambda api=api: self._serves(f"/apis/{api}"), 30)
+            eventually(api, lambda api=api: self.plane.serves(f"/apis/{api}"), 30)
         self.spawn("kube-scheduler", [
             programs.path("kube-scheduler"), f"--kubeconfig={config}", f"--authentication-kubeconfig={config}",
             f"--authorization-kubeconfig={config}", "--leader-elect=false", f"--secure-port={free_port()}",
@@ -116,14 +116,6 @@ class Fleet:
         for process in self._running:
             process.wait(10)
         self.plane.stop()
-
-    def _serves(self, path: str) -> bool:
-        try:
-            return self.plane.find(path) is not None
-        except ApiRefusal as refusal:
-            if refusal.status == 429:  # its storage is being made
-                return False
-            raise
 
     def _node(self, name: str) -> None:
         room = {"cpu": "1000", "memory": "4Ti", "pods": "10000", "nvidia.com/gpu": "1000"}

@@ -29,8 +29,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
                  "--server-side", "-f", str(crd)],
                 check=True, timeout=60,
             )  # fmt: skip
-        for api in ("/apis/simplerl.io/v1alpha1", "/apis/ray.io/v1"):
-            eventually(api, lambda api=api: control_plane.find(api), 30)
+        for kind in ("simplerl.io/v1alpha1/simplerljobs", "ray.io/v1/rayclusters"):
+            eventually(kind, lambda kind=kind: control_plane.serves(f"/apis/{kind}"), 30)
         yield control_plane
     finally:
         control_plane.stop()

@@ -154,6 +154,15 @@ class ControlPlane:
                 return None
             raise
 
+    def serves(self, path: str) -> bool:
+        """Whether objects of a kind can be listed: its definition is there a moment before its storage is."""
+        try:
+            return self.find(path) is not None
+        except ApiRefusal as refusal:
+            if refusal.status == 429:
+                return False
+            raise
+
     def apply(self, path: str, document: Mapping[str, Any]) -> Any:
         """Server-side apply with strict validation, as `kubectl apply --server-side` does it."""
         query = "?fieldManager=tests&force=true&fieldValidation=Strict"
