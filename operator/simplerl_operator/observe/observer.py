@@ -10,7 +10,7 @@ from simplerl_operator import clock, head_address
 from simplerl_operator.build import scheduling
 from simplerl_operator.kinds import CLAIM, EVENT, NODE, POD, RAY_CLUSTER, WORKLOAD
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
-from simplerl_operator.observe import disruptions, inputs, pods, ray_cluster, workload
+from simplerl_operator.observe import aftermath, inputs, pods, ray_cluster, workload
 from simplerl_operator.observe.evidence import Evidence
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.observation import Head, Lock, Observation
@@ -77,22 +77,23 @@ class Observer:
             seen = await self._admitted(seen)
             if seen.readmitted:
                 return seen
-        if _lost_unseen(seen):
+        if aftermath.lost_unseen(seen):
             # the event that shows how the pod ended is on its way
             await asyncio.sleep(_EVENT_SECONDS)
             seen = await self._attempt(job)
             if seen.cluster is not None and seen.cluster.suspended and not suspends:
                 return await self._queued(seen)
-            if not suspends and _lost_unseen(seen):
-                seen = await self._traced(seen)
+            if not suspends and aftermath.lost_unseen(seen):
+                seen = await aftermath.look(self._api, seen, reads_nodes=self._reads_nodes)
         if suspends:
             seen = await self._leaving(seen)
             return await self._running(seen) if job.submitted else seen
         if job.submitted:
             seen = await self._running(seen)
-            said = seen.last_document
-            driver_over = job.engines_apart and said is not None and said.finished
-            return await self._traced(seen) if driver_over and _unseen(seen) else seen
+            over = job.engines_apart and seen.last_document is not None and seen.last_document.finished
+            if over and aftermath.lost_unseen(seen):
+                seen = await aftermath.look(self._api, seen, reads_nodes=self._reads_nodes)
+            return seen
         if seen.assembled and seen.head_pod is not None:
             return await self._arriving(seen)
         return await self._rising(seen)
@@ -114,23 +115,6 @@ class Observer:
         late = {pod.node for pod in (*seen.pods, *seen.former) if pod.node and pod.outstays(now)}
         dead = [node for node in sorted(late) if not await self._node_lives(node)]
         return replace(seen, dead_nodes=frozenset(dead))
-
-    async def _traced(self, seen: Observation) -> Observation:
-        """Pods that went while nobody looked: where an Event or their node shows that the cluster took one, it is among
-        those that were lost."""
-        job, cluster = seen.job, seen.cluster
-        if cluster is None or any(pod.disruption for pod in (*seen.pods, *seen.lost)):
-            return seen
-        admission = job.status.cluster.admission if job.status.cluster is not None else None
-        events = await self._api.list(EVENT, job.namespace, fields=disruptions.EVENTS)
-        known = {pod.name for pod in (*seen.pods, *seen.lost)}
-        found = disruptions.traces(events, cluster.name, [cluster.created, *filter(None, [admission])], known)
-        taken = [disruptions.taken_pod(job, trace, trace.taken) for trace in found if trace.taken]
-        for trace in found if self._reads_nodes and not taken else ():
-            if trace.node and (why := disruptions.of_node(trace.node, await self._api.get(NODE, None, trace.node))):
-                taken = [disruptions.taken_pod(job, trace, why)]
-                break
-        return replace(seen, lost=(*seen.lost, *taken))
 
     async def _node_lives(self, name: str) -> bool:
         node = await self._api.get(NODE, None, name)
@@ -272,20 +256,3 @@ def _changed(seen: Observation) -> bool:
     if cluster is None or cluster.admission is None or cluster.pod_set is None:
         return False
     return cluster.pod_set != pods.set_digest(seen.pods)
-
-
-def _lost_unseen(seen: Observation) -> bool:
-    """Whether the attempt has lost pods of which no event has told."""
-    if seen.job.submitted and seen.head_pod is not None and seen.job.engines_apart:
-        return False  # the driver tells of it
-    return _unseen(seen)
-
-
-def _unseen(seen: Observation) -> bool:
-    """Whether pods that were ready are gone, and no event has told of them."""
-    cluster, told = seen.job.status.cluster, len(seen.lost)
-    if seen.cluster is None or cluster is None or cluster.pod_set is None:
-        return False
-    if seen.head_pod is None and not any(pod.role == pods.HEAD for pod in seen.lost):
-        return True
-    return len(seen.pods) + told < seen.wanted_pods or (not told and pods.set_digest(seen.pods) != cluster.pod_set)

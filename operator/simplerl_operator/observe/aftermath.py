@@ -1,0 +1,39 @@
+"""Pods that went while nobody looked: whether there are any, and whether the cluster took them."""
+
+from dataclasses import replace
+
+from simplerl_operator.kinds import EVENT, NODE
+from simplerl_operator.kubernetes_api import KubernetesApi
+from simplerl_operator.observe import disruptions, pods
+from simplerl_operator.observe.observation import Observation
+
+
+def lost_unseen(seen: Observation) -> bool:
+    """Whether the attempt has lost pods of which no event has told; of pods without ranks the driver tells, while it
+    lives."""
+    alive = seen.last_document is None or not seen.last_document.finished
+    if seen.job.submitted and seen.head_pod is not None and seen.job.engines_apart and alive:
+        return False
+    cluster, told = seen.job.status.cluster, len(seen.lost)
+    if seen.cluster is None or cluster is None or cluster.pod_set is None:
+        return False
+    if seen.head_pod is None and not any(pod.role == pods.HEAD for pod in seen.lost):
+        return True
+    return len(seen.pods) + told < seen.wanted_pods or (not told and pods.set_digest(seen.pods) != cluster.pod_set)
+
+
+async def look(api: KubernetesApi, seen: Observation, *, reads_nodes: bool) -> Observation:
+    """Where an Event or a node shows that the cluster took a pod, it is among those that were lost."""
+    job, cluster = seen.job, seen.cluster
+    if cluster is None or any(pod.disruption for pod in (*seen.pods, *seen.lost)):
+        return seen
+    admission = job.status.cluster.admission if job.status.cluster is not None else None
+    events = await api.list(EVENT, job.namespace, fields=disruptions.EVENTS)
+    known = {pod.name for pod in (*seen.pods, *seen.lost)}
+    found = disruptions.traces(events, cluster.name, [cluster.created, *filter(None, [admission])], known)
+    taken = [disruptions.taken_pod(job, trace, trace.taken) for trace in found if trace.taken]
+    for trace in found if reads_nodes and not taken else ():
+        if trace.node and (why := disruptions.of_node(trace.node, await api.get(NODE, None, trace.node))):
+            taken = [disruptions.taken_pod(job, trace, why)]
+            break
+    return replace(seen, lost=(*seen.lost, *taken))
