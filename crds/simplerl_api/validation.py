@@ -15,7 +15,7 @@ from simplerl_api.plain import kind
 from simplerl_api.plan import make_plan
 from simplerl_api.plan_error import PlanError
 from simplerl_api.progress import ControlRequest
-from simplerl_api.spec.job import SimpleRLJob, Spec
+from simplerl_api.spec.job import Metadata, SimpleRLJob, Spec
 from simplerl_api.struct import model_in
 
 M = TypeVar("M", bound=BaseModel)
@@ -41,6 +41,11 @@ def parse_spec(document: Any) -> Spec:
     return _read(Spec, document, "spec")
 
 
+def parse_metadata(document: Any) -> Metadata:
+    """An object's metadata. Raises InvalidJob."""
+    return _read(Metadata, document, "metadata")
+
+
 def parse_control(document: Any) -> ControlRequest:
     """The request in the body of `PUT /control`. Raises InvalidJob."""
     return _read(ControlRequest, document, "")
@@ -63,6 +68,17 @@ def faults(document: Any) -> list[str]:
     except PlanError as e:
         found.append(f"spec.{e}")
     return found
+
+
+def cluster_faults(spec: Spec) -> list[str]:
+    """What a cluster refuses and a machine by itself takes."""
+    other = spec.checkpoint.resume_from
+    if other is None or spec.checkpoint.claim_name is not None:
+        return []
+    return [
+        f"spec.checkpoint.resumeFrom is {other}, but there is no spec.checkpoint.claimName in which that folder could "
+        "lie: name the claim"
+    ]
 
 
 def _read(model: type[M], document: Any, prefix: str) -> M:

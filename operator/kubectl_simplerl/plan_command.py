@@ -12,7 +12,7 @@ from rich.text import Text
 from kubectl_simplerl import fit
 from kubectl_simplerl.cluster import Cluster
 from kubectl_simplerl.outcome import Exit, Fault
-from simplerl_api import names, yaml12
+from simplerl_api import names, validation, yaml12
 from simplerl_operator.build import ray_cluster
 from simplerl_operator.kinds import JOB, POD, Kind
 from simplerl_operator.kubernetes_api import Document, Refused
@@ -105,12 +105,19 @@ def page(found: Mapping[str, Any]) -> RenderableType:
 def _read(file: Path, namespace: str) -> Document:
     try:
         document = yaml12.load_file(file)
+    except UnicodeDecodeError as error:
+        raise Fault(f"{file} cannot be read: it is not a text in UTF-8", Exit.USAGE) from error
     except (OSError, ValueError) as error:
-        raise Fault(f"{file} cannot be read: {error}", Exit.USAGE) from error
+        said = error.strerror if isinstance(error, OSError) else error
+        raise Fault(f"{file} cannot be read: {said}", Exit.USAGE) from error
     if not isinstance(document, dict) or document.get("kind") != JOB.kind:
         raise Fault(f"{file} holds no {JOB.kind}: give a file with one job", Exit.USAGE)
-    metadata = document.get("metadata") or {}
-    return {**document, "metadata": {"name": "", **metadata, "namespace": metadata.get("namespace") or namespace}}
+    metadata = document.get("metadata")
+    try:
+        validation.parse_metadata(metadata)
+    except validation.InvalidJob as invalid:
+        raise Fault(f"{file}: {invalid.faults[0]}", Exit.USAGE) from invalid
+    return {**document, "metadata": {**metadata, "namespace": metadata.get("namespace") or namespace}}
 
 
 async def _rehearse(cluster: Cluster, document: Document) -> str:

@@ -360,3 +360,35 @@ def test_a_long_name_is_refused(tiny: dict[str, Any]) -> None:
 
 def test_a_document_that_is_not_an_object_is_refused() -> None:
     assert validation.faults([1]) == ["expected an object with apiVersion, kind, metadata and spec, found a list"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "sentence"),
+    [
+        (None, "metadata is null: it should be an object"),
+        ([1], "metadata is [1]: it should be an object"),
+        ({}, "metadata.name is missing: it must be given"),
+        ({"generateName": "a-"}, "metadata.name is missing: it must be given"),
+        ({"name": 12}, "metadata.name is 12: it should be a valid string, in quotes"),
+        ({"name": "a", "lables": {}}, 'unknown field "metadata.lables": did you mean labels?'),
+        ({"name": "a", "labels": ["x"]}, 'metadata.labels is ["x"]: it should be an object'),
+        ({"name": "a", "labels": {"x": 1}}, "metadata.labels.x is 1: it should be a valid string, in quotes"),
+        (
+            {"name": "a", "labels": {"x": "y z"}},
+            "metadata.labels.x is 'y z': string should match pattern '^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'",
+        ),
+        (
+            {"name": "a", "namespace": "Team A"},
+            "metadata.namespace is 'Team A': string should match pattern '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'",
+        ),
+    ],
+)
+def test_metadata_that_the_api_server_refuses_is_named(tiny: dict[str, Any], metadata: Any, sentence: str) -> None:
+    assert validation.faults({**tiny, "metadata": metadata}) == [sentence]
+
+
+def test_an_object_of_the_cluster_is_valid_as_it_is_copied(tiny: dict[str, Any]) -> None:
+    copied = {"name": "a", "namespace": "b", "labels": {"kueue.x-k8s.io/queue-name": "q", "empty": ""},
+              "annotations": {"note": "any text, with\nlines"}, "uid": "u", "resourceVersion": "7", "generation": 1,
+              "creationTimestamp": None, "managedFields": [{}], "finalizers": [], "ownerReferences": []}  # fmt: skip
+    assert validation.faults({**tiny, "metadata": copied, "status": {"phase": "Pending"}}) == []

@@ -280,6 +280,35 @@ def test_what_is_not_there_is_said(run: Run, namespace: str, words: list[str], c
 
 
 @pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"- 1", "{file} holds no SimpleRLJob: give a file with one job"),
+        (b"kind: SimpleRLJob\nmetadata: [1]", "{file}: metadata is [1]: it should be an object"),
+        (b"kind: SimpleRLJob\nmetadata: a", "{file}: metadata is 'a': it should be an object"),
+        (b"kind: SimpleRLJob\nspec: {}", "{file}: metadata is null: it should be an object"),
+        (
+            b"kind: SimpleRLJob\nmetadata: {name: 5}",
+            "{file}: metadata.name is 5: it should be a valid string, in quotes",
+        ),
+        (
+            b"kind: SimpleRLJob\nmetadata: {name: a, labels: [x]}",
+            '{file}: metadata.labels is ["x"]: it should be an object',
+        ),
+        (b"\xff\xfe", "{file} cannot be read: it is not a text in UTF-8"),
+        (b"", "{file} cannot be read: expected one YAML document, found 0: write a job into it"),
+        (None, "{file} cannot be read: Is a directory"),
+    ],
+)
+def test_a_plan_of_a_file_that_is_no_job_has_code_2(
+    run: Run, tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.mkdir() if content is None else file.write_bytes(content)
+    result = run("plan", "-f", str(file))
+    assert (result.exit_code, result.stderr) == (2, f"error: {sentence.format(file=file)}\n")
+
+
+@pytest.mark.parametrize(
     "words",
     [["status"], ["list", "-o", "xml"], ["plan"], ["plan", "a", "-f", "b"], ["logs", "a", "--tail", "0"], ["nonsense"]],
 )

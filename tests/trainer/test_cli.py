@@ -49,6 +49,16 @@ def test_an_invalid_job_exits_with_1_and_names_the_fault(setting: str, sentence:
     assert text.startswith(f"{TINY}: {sentence}")
 
 
+def test_what_a_cluster_alone_refuses_is_said_of_a_cluster_s_job() -> None:
+    words = ["--set", "checkpoint={resumeFrom: team-a/run}"]
+    assert simplerl("validate", TINY, *words) == (
+        1,
+        f"{TINY}: spec.checkpoint.resumeFrom is team-a/run, but there is no spec.checkpoint.claimName in which that "
+        "folder could lie: name the claim\n",
+    )
+    assert simplerl("plan", TINY, *words)[0] == 0
+
+
 def test_every_fault_has_its_line() -> None:
     code, text = simplerl("validate", TINY, "--set", "training.steps=-1", "--set", "rollout.engines=0")
     assert code == 1

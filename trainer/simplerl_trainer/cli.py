@@ -35,9 +35,10 @@ def validate(file: File, settings: Settings = []) -> None:  # noqa: B006 (typer 
     """Say what the cluster would say of a job's file, and of the reward code that is on this machine."""
     from simplerl_trainer.rewards import python
 
-    faults = python.faults(_valid(file, settings).spec.rewards)
+    spec = _valid(file, settings).spec
+    faults = [*validation.cluster_faults(spec), *(f"spec.{fault}" for fault in python.faults(spec.rewards))]
     for fault in faults:
-        typer.echo(f"{file}: spec.{fault}", err=True)
+        typer.echo(f"{file}: {fault}", err=True)
     if faults:
         raise typer.Exit(1)
     typer.echo(f"{file}: valid")

@@ -129,13 +129,30 @@ class Spec(Struct):
     again."""
 
 
-class Metadata(BaseModel):
-    """The part of an object's metadata that is read; the rest is Kubernetes' own."""
+Label = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63)]
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+
+class Metadata(BaseModel):
+    """An object's metadata as a user writes it; what Kubernetes sets itself may stand there too, in a copy of an object
+    of the cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    namespace: str = "default"
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)] = "default"
+    labels: dict[str, Label] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    generateName: Any = None
+    ownerReferences: Any = None
+    uid: Any = None
+    resourceVersion: Any = None
+    generation: Any = None
+    creationTimestamp: Any = None
+    deletionTimestamp: Any = None
+    deletionGracePeriodSeconds: Any = None
+    managedFields: Any = None
+    selfLink: Any = None
 
 
 class SimpleRLJob(BaseModel):

@@ -143,9 +143,5 @@ def _spec(document: dict[str, Any]) -> tuple[Spec | None, tuple[str, ...]]:
         spec = validation.parse_spec(document.get("spec", {}))
     except validation.InvalidJob as invalid:
         return None, (*faults, *invalid.faults)
-    if (other := spec.checkpoint.resume_from) is not None and spec.checkpoint.claim_name is None:
-        faults.append(
-            f"spec.checkpoint.resumeFrom is {other}, but there is no spec.checkpoint.claimName in which that folder "
-            "could lie: name the claim"
-        )
+    faults += validation.cluster_faults(spec)
     return (None if faults else spec), tuple(faults)
