@@ -117,6 +117,7 @@ def _read(file: Path, namespace: str) -> Document:
         validation.parse_metadata(metadata)
     except validation.InvalidJob as invalid:
         raise Fault(f"{file}: {invalid.faults[0]}", Exit.USAGE) from invalid
+    assert isinstance(metadata, dict), "it was just read"
     return {**document, "metadata": {**metadata, "namespace": metadata.get("namespace") or namespace}}
 
 
