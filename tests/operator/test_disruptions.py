@@ -10,7 +10,7 @@ from benchmarks.operator.plane import Fleet, running
 from tests.operator import operator_process
 from tests.operator.control_plane import eventually
 from tests.operator.heads import Heads
-from tests.operator.observations import CLUSTER, NOW, all_pods, job, pod, progress, seen, submitted
+from tests.operator.observations import CLUSTER, NOW, all_pods, job, locked, pod, progress, seen, started, submitted
 from tests.operator.operator_process import OperatorProcess
 from tests.operator.test_faults_live import NAMESPACE, SHAPE, Cell, Sight
 
@@ -18,7 +18,7 @@ from simplerl_api.status import Phase
 from simplerl_operator.clock import rfc3339
 from simplerl_operator.decide.rules import decide
 from simplerl_operator.decide.status import compose
-from simplerl_operator.observe import disruptions
+from simplerl_operator.observe import aftermath, disruptions
 from simplerl_operator.observe.observation import Observation
 
 WORKER = f"{CLUSTER}-workers-worker-1"
@@ -132,14 +132,15 @@ def test_a_node_tells_why_pods_leave_it(document: dict[str, Any] | None, why: st
     assert disruptions.of_node("n", document) == why
 
 
-def came_back(*lost: str, why: str = "its node n is cordoned", **fields: Any) -> Observation:
+def came_back(*taken: str, why: str = "its node n is cordoned", **fields: Any) -> Observation:
     """A job that trained, and pods that the cluster took from it meanwhile."""
     together = {"recovery": {"backoffLimit": 2}, "placement": {"colocated": {}}}
     plan = job(**together).plan
     assert plan is not None
     found = job(submitted(phase="Training", plan=plan.document()), **together)
-    traces = [disruptions.Trace(name=name, node="n") for name in lost]
-    return seen(job=found, lost=tuple(disruptions.taken_pod(found, trace, why) for trace in traces), **fields)
+    traces = [disruptions.Trace(name=name, node="n") for name in taken]
+    lost = tuple(disruptions.taken_pod(found, trace, why) for trace in traces)
+    return seen(job=found, **{"lost": lost, **fields})
 
 
 LOST_RANK = progress(state="Failed", failure={"reason": "LostRank", "message": "rank 1 ended"})
@@ -191,6 +192,32 @@ def test_what_the_cluster_took_is_not_charged(
     ended = status.attempts[-1]
     assert (status.phase, ended.reason, ended.message) == (Phase.RECOVERING, reason, message)
     assert (status.failures, status.interruptions) == (failures, 1 - failures)
+
+
+def apart(**fields: Any) -> Observation:
+    """A job some of whose workers hold engines alone."""
+    return seen(job=job(submitted(phase="Training")), **fields)
+
+
+UNSEEN: list[tuple[str, Observation, bool]] = [
+    ("all are there", came_back(), False),
+    ("one is gone", came_back(pods=LEFT), True),
+    ("one was replaced", came_back(pods=REPLACED), True),
+    ("an event told of it", came_back(pods=LEFT, lost=(pod("worker", 1),)), False),
+    ("an event told of another one", came_back(pods=LEFT[:2], lost=(pod("worker", 1),)), True),
+    ("the head is gone, and an event told of a worker", came_back(pods=LEFT[1:], lost=(pod("worker", 1),)), True),
+    ("the RayCluster is gone too", came_back(pods=(), cluster=None), False),
+    ("they were never all ready", seen(started(), pods=LEFT), False),
+    ("the driver tells of engines' pods", apart(pods=LEFT), False),
+    ("where it has not ended", apart(pods=LEFT, progress=LOST_RANK), True),
+    ("nor Ray says so", apart(pods=LEFT, head=locked("FAILED")), True),
+    ("and the head is there", apart(pods=LEFT[1:]), True),
+]
+
+
+@pytest.mark.parametrize(("observation", "unseen"), [u[1:] for u in UNSEEN], ids=[u[0] for u in UNSEEN])
+def test_pods_that_went_unseen_are_missed(observation: Observation, unseen: bool) -> None:
+    assert aftermath.lost_unseen(observation) is unseen
 
 
 NODE_OF = {"drained": "node-0", "preempted": "node-1", "deleted": "node-2"}

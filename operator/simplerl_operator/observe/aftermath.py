@@ -11,8 +11,7 @@ from simplerl_operator.observe.observation import Observation
 def lost_unseen(seen: Observation) -> bool:
     """Whether the attempt has lost pods of which no event has told; of pods without ranks the driver tells, while it
     lives."""
-    alive = seen.last_document is None or not seen.last_document.finished
-    if seen.job.submitted and seen.head_pod is not None and seen.job.engines_apart and alive:
+    if seen.job.submitted and seen.head_pod is not None and seen.job.engines_apart and not _driver_over(seen):
         return False
     cluster, told = seen.job.status.cluster, len(seen.lost)
     if seen.cluster is None or cluster is None or cluster.pod_set is None:
@@ -20,6 +19,12 @@ def lost_unseen(seen: Observation) -> bool:
     if seen.head_pod is None and not any(pod.role == pods.HEAD for pod in seen.lost):
         return True
     return len(seen.pods) + told < seen.wanted_pods or (not told and pods.set_digest(seen.pods) != cluster.pod_set)
+
+
+def _driver_over(seen: Observation) -> bool:
+    ray_job = seen.head.ray_job if seen.head is not None else None
+    said = seen.last_document
+    return (said is not None and said.finished) or (ray_job is not None and ray_job.state.over)
 
 
 async def look(api: KubernetesApi, seen: Observation, *, reads_nodes: bool) -> Observation:

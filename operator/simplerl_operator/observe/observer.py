@@ -90,8 +90,7 @@ class Observer:
             return await self._running(seen) if job.submitted else seen
         if job.submitted:
             seen = await self._running(seen)
-            over = job.engines_apart and seen.last_document is not None and seen.last_document.finished
-            if over and aftermath.lost_unseen(seen):
+            if job.engines_apart and seen.head_pod is not None and aftermath.lost_unseen(seen):
                 seen = await aftermath.look(self._api, seen, reads_nodes=self._reads_nodes)
             return seen
         if seen.assembled and seen.head_pod is not None:
