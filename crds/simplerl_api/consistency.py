@@ -1,12 +1,20 @@
 """What a model, its data and its rewards must agree on, beyond what each field says of itself."""
 
 from simplerl_api import credentials
+from simplerl_api.mounts import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, SCRATCH, SHARED_MEMORY
 from simplerl_api.spec.job import Spec
 
 
 def fault(spec: Spec) -> str | None:
     """The first sentence of disagreement, which names the field, its value and what to do; None where all agree."""
-    return _names(spec) or _hub_token(spec) or _task(spec) or _reward_models(spec)
+    return (
+        _names(spec)
+        or _folders(spec)
+        or _nothing_to_do(spec)
+        or _hub_token(spec)
+        or _task(spec)
+        or _reward_models(spec)
+    )
 
 
 def _names(spec: Spec) -> str | None:
@@ -19,6 +27,26 @@ def _names(spec: Spec) -> str | None:
             if name in names[:i]:
                 return f"{field}[{i}].name is {name}, as is that of {field}[{names.index(name)}]: give each its own"
     return None
+
+
+def _folders(spec: Spec) -> str | None:
+    """No kubelet mounts two volumes at one place."""
+    own = ["/", SCRATCH, SHARED_MEMORY, RUN_FOLDER, CHECKPOINT_MOUNT]
+    own += [HUB_CACHE] if spec.model.cache_claim_name else []
+    paths = [volume.mount_path.rstrip("/") or "/" for volume in spec.cluster.volumes]
+    for i, path in enumerate(paths):
+        field = f"cluster.volumes[{i}].mountPath is {path}"
+        if path in own:
+            return f"{field}, where the pods have a folder of their own: choose another"
+        if path in paths[:i]:
+            return f"{field}, as is that of cluster.volumes[{paths.index(path)}]: give each its own"
+    return None
+
+
+def _nothing_to_do(spec: Spec) -> str | None:
+    if spec.training.steps or spec.evaluation is not None:
+        return None
+    return "training.steps is 0, with which a job only evaluates, but there is no evaluation: add it, or train"
 
 
 def _hub_token(spec: Spec) -> str | None:

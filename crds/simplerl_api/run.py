@@ -4,18 +4,13 @@ from pathlib import Path
 
 from pydantic import Field
 
+from simplerl_api.mounts import RUN_FOLDER
 from simplerl_api.plan import Plan
 from simplerl_api.progress import PORT
 from simplerl_api.spec.job import Spec
 from simplerl_api.struct import Struct
 
-RUN_FOLDER = "/etc/simplerl"
-"""Where the pods find the run's ConfigMap."""
 RUN_FILE = "run.json"
-CHECKPOINT_MOUNT = "/checkpoints"
-"""Where the pods find the checkpoint claim, or an empty folder where there is none."""
-HUB_CACHE = "/hub-cache"
-"""Where the pods find model.cacheClaimName."""
 ENTRYPOINT = f"python -m simplerl_trainer.driver {RUN_FOLDER}/{RUN_FILE}"
 """Entrypoint of the Ray job: constant, so that no text of a user's reaches a shell."""
 
@@ -26,11 +21,6 @@ def entrypoint(attempt: int, submission_id: str, cluster: str) -> str:
     if submission_id == cluster:
         return ENTRYPOINT
     return f"{ENTRYPOINT} --attempt {attempt} --submission {submission_id}"
-
-
-def reward_code_folder(index: int) -> str:
-    """Where the head finds the ConfigMap key of rewards[index].python.configMap."""
-    return f"/etc/simplerl-rewards/{index}"
 
 
 class Run(Struct):

@@ -9,7 +9,7 @@ from typing import Any
 from kubectl_simplerl.cluster import Cluster
 from kubectl_simplerl.outcome import Fault
 from simplerl_api import API_VERSION, KIND, names
-from simplerl_api.run import CHECKPOINT_MOUNT
+from simplerl_api.mounts import CHECKPOINT_MOUNT
 from simplerl_operator.build.pod import USER
 from simplerl_operator.kinds import POD
 from simplerl_operator.kubernetes_api import Document

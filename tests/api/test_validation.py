@@ -32,6 +32,22 @@ def test_every_example_is_valid(example: Path) -> None:
             "spec.cluster.env[0].value is 5: it should be a valid string, in quotes",
         ),
         (["suspend=yes"], "spec.suspend is 'yes': it should be a valid boolean, true or false"),
+        (
+            ["cluster.volumes=[{mountPath: /a, claimName: b}, {mountPath: /a/, claimName: c}]"],
+            "spec.cluster.volumes[1].mountPath is /a, as is that of cluster.volumes[0]: give each its own",
+        ),
+        *(
+            (
+                [f"cluster.volumes=[{{mountPath: {path}, claimName: b}}]", "model={path: /m, cacheClaimName: c}"],
+                f"spec.cluster.volumes[0].mountPath is {path}, where the pods have a folder of their own: choose "
+                "another",
+            )
+            for path in ("/", "/tmp", "/dev/shm", "/etc/simplerl", "/checkpoints", "/hub-cache")
+        ),
+        (
+            ["training.steps=0", "evaluation=null"],
+            "spec.training.steps is 0, with which a job only evaluates, but there is no evaluation: add it, or train",
+        ),
         (["algorithm.kl.placement=reward"], "spec.algorithm.kl.placement is 'reward': it should be 'Reward' or 'Loss'"),
         (["model.path=/models/m"], "spec.model: give exactly one of hub, path, tiny, not path and tiny"),
         (["model={}"], "spec.model: give exactly one of hub, path, tiny, not none of them"),

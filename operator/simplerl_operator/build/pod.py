@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from simplerl_api import credentials, names
+from simplerl_api.mounts import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, SCRATCH, SHARED_MEMORY, reward_code_folder
 from simplerl_api.progress import PORT, PORT_NAME
-from simplerl_api.run import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, reward_code_folder
 from simplerl_api.spec.cluster import Pods, Resources, Volume
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.reference import ConfigMapKeyRef, SecretKeyRef
@@ -225,8 +225,8 @@ def _cache(spec: Spec) -> list[str]:
 
 def _mounts(spec: Spec) -> list[dict[str, Any]]:
     return [
-        {"name": "tmp", "mountPath": "/tmp"},
-        {"name": "shm", "mountPath": "/dev/shm"},
+        {"name": "tmp", "mountPath": SCRATCH},
+        {"name": "shm", "mountPath": SHARED_MEMORY},
         {"name": "run", "mountPath": RUN_FOLDER, "readOnly": True},
         {"name": "checkpoints", "mountPath": CHECKPOINT_MOUNT},
         *({"name": "hub-cache", "mountPath": HUB_CACHE} for _ in _cache(spec)),

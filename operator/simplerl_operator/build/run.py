@@ -3,7 +3,8 @@
 from typing import Any
 
 from simplerl_api import names
-from simplerl_api.run import CHECKPOINT_MOUNT, RUN_FILE, Run
+from simplerl_api.mounts import CHECKPOINT_MOUNT
+from simplerl_api.run import RUN_FILE, Run
 from simplerl_operator.build import metadata
 from simplerl_operator.observe.job import Job
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api import reward_code
-from simplerl_api.run import reward_code_folder
+from simplerl_api.mounts import reward_code_folder
 from simplerl_api.spec.rewards import PythonReward, Reward
 from simplerl_trainer.rewards.messages import Case
 from simplerl_trainer.rewards.outcome import Outcome, Verdict, unusable
