@@ -128,6 +128,13 @@ def test_a_wrong_command_line_exits_with_2_and_names(words: Sequence[str | Path]
 LONG = "a" * 300
 
 
+def test_an_output_that_no_disk_takes_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert simplerl("train", TINY, "--output", LONG) == (
+        1, f"{TINY}: --output {LONG} cannot be written (File name too long): choose another folder\n"
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("run", "output", "sentence"),
     [

@@ -50,7 +50,7 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
         raise validation.InvalidJob(faults)
     made = _run(validation.parse(document), output)
     file = output / run.RUN_FILE
-    if file.exists():
+    if _exists(file, output):
         before = _read(file, output)
         ours, theirs = _what(made.spec), _what(before.spec)
         if ours != theirs:
@@ -66,8 +66,19 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
         partial.write_text(json.dumps(made.document(), indent=1) + "\n", encoding="utf-8")
         partial.replace(file)
     except OSError as e:
-        raise OtherRun(f"--output {output} cannot be written ({e.strerror}): choose another folder") from e
+        raise _unwritable(output, e) from e
     return made
+
+
+def _exists(file: Path, output: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError as e:  # a name that is too long, a folder that may not be entered
+        raise _unwritable(output, e) from e
+
+
+def _unwritable(output: Path, e: OSError) -> OtherRun:
+    return OtherRun(f"--output {output} cannot be written ({e.strerror}): choose another folder")
 
 
 def _what(spec: Spec) -> dict[str, Any]:
