@@ -59,6 +59,21 @@ def test_what_a_cluster_alone_refuses_is_said_of_a_cluster_s_job() -> None:
     assert simplerl("plan", TINY, *words)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        pytest.param("/none.py", None, id="a file that is not here may be in the containers"),
+        pytest.param(f"{TINY}/score.py", None, id="so may one below a file"),
+        pytest.param(str(TINY.parent), "Is a directory", id="a folder"),
+        pytest.param(f"/{'a' * 300}", "File name too long", id="a name that no disk takes"),
+    ],
+)
+def test_reward_code_that_cannot_be_read_is_named(file: str, said: str | None) -> None:
+    code, text = simplerl("validate", TINY, "--set", f"rewards=[{{name: a, python: {{file: {file}}}}}]")
+    sentence = f"spec.rewards[0].python.file is {file}, which cannot be read ({said}): check its kind and permissions"
+    assert (code, text) == ((1, f"{TINY}: {sentence}\n") if said else (0, f"{TINY}: valid\n"))
+
+
 def test_every_fault_has_its_line() -> None:
     code, text = simplerl("validate", TINY, "--set", "training.steps=-1", "--set", "rollout.engines=0")
     assert code == 1

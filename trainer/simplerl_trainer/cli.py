@@ -184,6 +184,9 @@ def _document(file: Path, settings: list[str]) -> dict[str, object]:
     except ValueError as e:
         typer.echo(f"{file}: {e}", err=True)
         raise typer.Exit(1) from e
+    except OSError as e:
+        typer.echo(f"{file} cannot be read ({e.strerror}): check its permissions", err=True)
+        raise typer.Exit(1) from e
 
 
 def main() -> None:

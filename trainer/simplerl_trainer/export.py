@@ -26,7 +26,7 @@ def export(
         raise typer.Exit(1) from e
     except OSError as e:
         if e.filename is not None and Path(str(e.filename)).is_relative_to(run):
-            typer.echo(f"{e.filename} cannot be read ({e.strerror}): copy the whole run", err=True)
+            typer.echo(f"{e.filename} cannot be read ({e.strerror}): check it, or copy the whole run", err=True)
         else:
             typer.echo(f"--output {output} cannot be written ({e.strerror or e}): choose another folder", err=True)
         raise typer.Exit(1) from e

@@ -37,11 +37,17 @@ def faults(rewards: Sequence[Reward]) -> list[str]:
     are not here may be in the containers."""
     found = []
     for i, reward in enumerate(rewards):
-        file = Path(reward.python.file) if reward.python is not None and reward.python.file is not None else None
-        if file is not None and file.is_file():
-            assert reward.python is not None
+        if reward.python is None or reward.python.file is None:
+            continue
+        field, file = f"rewards[{i}].python.file", Path(reward.python.file)
+        try:
             said = reward_code.fault(file.read_text(encoding="utf-8", errors="replace"), reward.python.function)
-            found += [f"rewards[{i}].python.file: {file} {said}"] if said is not None else []
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as e:
+            found.append(f"{field} is {file}, which cannot be read ({e.strerror}): check its kind and permissions")
+        else:
+            found += [f"{field}: {file} {said}"] if said is not None else []
     return found
 
 
