@@ -1,6 +1,9 @@
 """`simplerl grade`: verdicts, the summary and exit codes."""
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -230,6 +233,16 @@ def test_a_reward_model_is_refused(tmp_path: Path) -> None:
     assert (result.exit_code, result.output) == (
         1, "rewards[1].model is a reward model, which only a run's ranks can ask: leave it out here\n"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_a_table_shows_what_the_terminal_cannot(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "responses.jsonl"
+    file.write_text('{"response": "\\\\boxed{\\ud800 \\u221e}", "gold": "3"}\n')
+    words = [sys.executable, "-m", "simplerl_trainer.cli", "grade", str(file), "-o", "table"]
+    shown = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": encoding}, capture_output=True, timeout=60)
+    assert shown.returncode == 0, shown.stderr
+    assert "\\ud800" in shown.stdout.decode(encoding)
 
 
 def test_people_see_a_table_and_a_line_of_sums(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`simplerl`: the same YAML, without Kubernetes."""
 
 import asyncio
+import io
 import json
 import os
 import sys
@@ -16,6 +17,15 @@ from simplerl_trainer import export
 from simplerl_trainer.evaluation import command
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+
+
+@app.callback()
+def _begin() -> None:
+    # a response may hold what no terminal shows: half a surrogate pair, or signs beyond the locale's
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
 
 File = Annotated[Path, typer.Argument(help="A SimpleRLJob in YAML.", exists=True, dir_okay=False)]
 Settings = Annotated[
