@@ -1,7 +1,7 @@
 """The folder of an evaluation: gone on with, never mixed, never half-read after a kill."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,12 @@ def test_another_evaluation_is_refused(
         pytest.param(None, "holds something that is no evaluation: choose another folder", id="other files"),
         pytest.param("{", "cannot be read by this version (", id="not JSON"),
         pytest.param('{"format": 0}', "cannot be read by this version (", id="another format"),
+        pytest.param("[" * 100_000, "cannot be read by this version (RecursionError", id="lists without end"),
+        pytest.param(
+            '{"format": 1, "settings": [], "models": {}, "sets": {}}',
+            "cannot be read by this version (ValueError('settings is no object'))",
+            id="a list of settings",
+        ),
     ],
 )
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, content: str | None, sentence: str) -> None:
@@ -72,6 +78,21 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, content: str | No
     with pytest.raises(TrainerFailure) as caught:
         folder.enter(tmp_path, SETTINGS, MODELS, SETS)
     assert sentence in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "seconds"),
+    [
+        (None, 0.0), ("", 0.0), ("[]", 0.0), ("[" * 100_000, 0.0), ('{"seconds": "x", "tokensPerSecond": 1}', 0.0),
+        ('{"seconds": 2.5, "tokensPerSecond": 10}', 2.5),
+    ],
+    ids=["none", "empty", "a list", "lists without end", "a text", "whole"],
+)  # fmt: skip
+def test_figures_that_cannot_be_read_are_written_anew(tmp_path: Path, content: str | None, seconds: float) -> None:
+    (tmp_path / "m").mkdir()
+    if content is not None:
+        folder.figures(tmp_path, "m", "d").write_text(content)
+    assert folder.speed(tmp_path, "m", "d")[0] == seconds
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
@@ -110,7 +131,15 @@ def test_a_kill_in_the_middle_of_a_line_costs_that_line_alone(
 
 @pytest.mark.parametrize(
     "line",
-    [pytest.param("{", id="not JSON"), pytest.param('{"id": 0}', id="half a sample"), pytest.param("[]", id="a list")],
+    [
+        pytest.param("{", id="not JSON"),
+        pytest.param('{"id": 0}', id="half a sample"),
+        pytest.param("[]", id="a list"),
+        pytest.param("[" * 100_000, id="lists without end"),
+        pytest.param(json.dumps(asdict(RECORD) | {"id": [0]}), id="an id that is a list"),
+        pytest.param(json.dumps(asdict(RECORD) | {"tokens": "9"}), id="tokens that are a text"),
+        pytest.param(json.dumps(asdict(RECORD) | {"verdict": None}), id="no verdict"),
+    ],
 )
 def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: str) -> None:
     file = File(tmp_path / "d.jsonl")

@@ -55,6 +55,16 @@ def figures(output: Path, model: str, dataset: str) -> Path:
     return output / model / f"{dataset}.json"
 
 
+def speed(output: Path, model: str, dataset: str) -> tuple[float, float]:
+    """Seconds and tokens a second as the figures of an earlier sitting have them; zeros where they are not to be read,
+    since they are written anew."""
+    try:
+        document = json.loads(figures(output, model, dataset).read_text(encoding="utf-8"))
+        return float(document["seconds"]), float(document["tokensPerSecond"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return 0.0, 0.0
+
+
 def write(file: Path, document: Any) -> None:
     """Writes JSON, whole or not at all."""
     partial = file.with_name(f".{file.name}.partial")
@@ -67,8 +77,11 @@ def _read(file: Path) -> dict[str, Any]:
         document = json.loads(file.read_text(encoding="utf-8"))
         if document["format"] != _FORMAT:
             raise ValueError(f"format {document['format']}")
-        return {key: document[key] for key in ("settings", "models", "sets")}
-    except (ValueError, KeyError, TypeError) as e:
+        found = {key: document[key] for key in ("settings", "models", "sets")}
+        if odd := [key for key, value in found.items() if not isinstance(value, dict)]:
+            raise ValueError(f"{odd[0]} is no object")
+        return found
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise _invalid(f"{file} cannot be read by this version ({e!r}): choose another --output, or remove it") from e
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from simplerl_api.failures import FailureReason, TrainerFailure
@@ -120,13 +120,22 @@ def read(path: Path) -> dict[int, Record]:
     found = {}
     for number, line in enumerate(_whole(path).split(b"\n")[:-1], start=1):
         try:
-            record = Record(**json.loads(line))
-        except (ValueError, TypeError) as e:
+            record = _record(line)
+        except (ValueError, TypeError, RecursionError) as e:
             raise TrainerFailure(
                 FailureReason.INVALID_INPUT, f"{path} line {number} is no sample ({e}): remove the line or the file"
             ) from e
         found[record.id] = record
     return found
+
+
+def _record(line: bytes) -> Record:
+    record = Record(**json.loads(line))
+    for field in fields(Record):
+        value = getattr(record, field.name)
+        if not isinstance(value, int if field.name in ("id", "tokens") else str):
+            raise ValueError(f"its {field.name} is {json.dumps(value)[:40]}")
+    return record
 
 
 def _whole(path: Path) -> bytes:

@@ -1,7 +1,6 @@
 """An evaluation from its beginning to its end: models one after the other, on each of them all data sets."""
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -170,8 +169,7 @@ def _row(task: Task, work: _Work, drawn: tuple[float, int] | None) -> Row:
     found = metrics.figures(answers(work.file.records, task.settings.samples), task.settings.job_seed)
     file = folder.figures(task.output, work.model.label, work.set.name)
     if drawn is None:
-        before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        seconds, rate = before.get("seconds", 0.0), before.get("tokensPerSecond", 0.0)
+        seconds, rate = folder.speed(task.output, work.model.label, work.set.name)
     else:
         seconds, rate = drawn[0], drawn[1] / drawn[0]
     row = Row(work.model.label, work.set.name, found, seconds, rate)
