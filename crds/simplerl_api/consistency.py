@@ -1,6 +1,6 @@
 """What a model, its data and its rewards must agree on, beyond what each field says of itself."""
 
-from simplerl_api import credentials
+from simplerl_api import credentials, quantity
 from simplerl_api.mounts import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, SCRATCH, SHARED_MEMORY
 from simplerl_api.spec.job import Spec
 
@@ -10,6 +10,7 @@ def fault(spec: Spec) -> str | None:
     return (
         _names(spec)
         or _folders(spec)
+        or _amounts(spec)
         or _nothing_to_do(spec)
         or _hub_token(spec)
         or _task(spec)
@@ -40,6 +41,22 @@ def _folders(spec: Spec) -> str | None:
             return f"{field}, where the pods have a folder of their own: choose another"
         if path in paths[:i]:
             return f"{field}, as is that of cluster.volumes[{paths.index(path)}]: give each its own"
+    return None
+
+
+def _amounts(spec: Spec) -> str | None:
+    """No API server takes a container that requests more than it may use."""
+    for role, pods in (("head", spec.cluster.head), ("workers", spec.cluster.workers)):
+        if pods.resources is None:
+            continue
+        limits = pods.resources.limits
+        for name, asked in pods.resources.requests.items():
+            limit = limits.get(name)
+            if limit is not None and quantity.number(asked) > quantity.number(limit):
+                return (
+                    f"cluster.{role}.resources.requests.{name} is {asked}, more than its limit of {limit}: lower it, or "
+                    "raise the limit"
+                )
     return None
 
 

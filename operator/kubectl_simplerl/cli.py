@@ -247,3 +247,7 @@ def _text_line(source: str, line: str) -> None:
 
 def _json_line(source: str, line: str) -> None:
     print(json.dumps({"source": source or "driver", "line": line}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

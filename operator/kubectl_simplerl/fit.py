@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from simplerl_operator.build import quantity
+from simplerl_api import quantity
 
 Amounts = Mapping[str, Decimal]
 """Amounts by the resource's name; `pods` counts pods."""

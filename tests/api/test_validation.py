@@ -45,6 +45,15 @@ def test_every_example_is_valid(example: Path) -> None:
             for path in ("/", "/tmp", "/dev/shm", "/etc/simplerl", "/checkpoints", "/hub-cache")
         ),
         (
+            ["cluster.workers.resources={requests: {cpu: '1', memory: 2Gi}, limits: {cpu: '1', memory: 1500Mi}}"],
+            "spec.cluster.workers.resources.requests.memory is 2Gi, more than its limit of 1500Mi: lower it, or raise "
+            "the limit",
+        ),
+        (
+            ["cluster.head.resources={requests: {cpu: '2'}, limits: {cpu: 1500m}}"],
+            "spec.cluster.head.resources.requests.cpu is 2, more than its limit of 1500m: lower it, or raise the limit",
+        ),
+        (
             ["training.steps=0", "evaluation=null"],
             "spec.training.steps is 0, with which a job only evaluates, but there is no evaluation: add it, or train",
         ),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.operator import documents
 from tests.operator.observations import job
 
-from simplerl_api import yaml12
-from simplerl_operator.build import network_policy, quantity, ray_cluster, run, secret
+from simplerl_api import quantity, yaml12
+from simplerl_operator.build import network_policy, ray_cluster, run, secret
 from simplerl_operator.build.network_policy import Reach
 from simplerl_operator.observe.job import Job
 

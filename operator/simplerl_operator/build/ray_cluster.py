@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from simplerl_api import names
-from simplerl_operator.build import metadata, pod, quantity, scheduling
+from simplerl_api import names, quantity
+from simplerl_operator.build import metadata, pod, scheduling
 from simplerl_operator.observe.job import Job
 
 RAY_VERSION = "2.60.0"
