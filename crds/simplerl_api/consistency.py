@@ -54,8 +54,8 @@ def _amounts(spec: Spec) -> str | None:
             limit = limits.get(name)
             if limit is not None and quantity.number(asked) > quantity.number(limit):
                 return (
-                    f"cluster.{role}.resources.requests.{name} is {asked}, more than its limit of {limit}: lower it, or "
-                    "raise the limit"
+                    f"cluster.{role}.resources.requests.{name} is {asked}, more than its limit of {limit}: lower it, "
+                    "or raise the limit"
                 )
     return None
 
