@@ -187,6 +187,5 @@ def test_a_release_is_upgraded_and_removed_under_a_running_job(site: Site, first
     eventually("the RayCluster of the deleted job to go", lambda: site.plane.find(path) is None, 90)
     site.plane.request("DELETE", "/api/v1/namespaces/team-a")
     for pod in site.plane.find("/api/v1/namespaces/team-a/pods")["items"]:  # the kubelet's part
-        path = f"/api/v1/namespaces/team-a/pods/{pod['metadata']['name']}"
-        site.plane.request("DELETE", path, {"gracePeriodSeconds": 0})
+        site.plane.remove(f"/api/v1/namespaces/team-a/pods/{pod['metadata']['name']}")
     eventually("the namespace to go", lambda: site.plane.find("/api/v1/namespaces/team-a") is None)

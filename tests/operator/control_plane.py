@@ -171,6 +171,14 @@ class ControlPlane:
     def merge(self, path: str, patch: Mapping[str, Any]) -> Any:
         return self.request("PATCH", path, patch, "application/merge-patch+json")
 
+    def remove(self, path: str) -> None:
+        """An object is gone at once, as when a kubelet confirms its end; a controller may have been quicker."""
+        try:
+            self.request("DELETE", path, {"gracePeriodSeconds": 0})
+        except ApiRefusal as refusal:
+            if refusal.status != 404:
+                raise
+
     def namespace(self, name: str) -> str:
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         return name

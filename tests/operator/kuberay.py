@@ -102,11 +102,10 @@ class Cluster:
     def delete_pods(self) -> None:
         """What KubeRay and kubelet do when the RayCluster is gone."""
         for name in [f"{self.name}-head", *(f"{self.name}-workers-worker-{i}" for i in range(3))]:
-            if self.plane.find(self.pod_path(name)) is not None:
-                self.delete_pod(name)
+            self.delete_pod(name)
 
     def delete_pod(self, pod: str) -> None:
-        self.plane.request("DELETE", self.pod_path(pod), {"gracePeriodSeconds": 0})
+        self.plane.remove(self.pod_path(pod))
 
     def head_ready(self, status: str = "True", reason: str = "HeadPodRunningAndReady") -> None:
         self.plane.merge(
