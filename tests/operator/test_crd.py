@@ -327,6 +327,45 @@ def test_the_spec_is_open_before_the_start_and_fixed_after_it(
     plane.merge(at, {"metadata": {"labels": {"team": "a"}}})
 
 
+SEVERAL: list[tuple[dict[str, Any], str]] = [
+    (
+        {"spec.training.steps": 61, "spec.model": {"path": "/m"}, "spec.rollout.samplesPerPrompt": 16, "spec.suspend": True},
+        "spec: Forbidden: spec.model, spec.training, spec.rollout.samplesPerPrompt are fixed once the job has started:"
+        " delete the job, or create another one beside it",
+    ),
+    (
+        {"spec.rollout.sampling.temperature": 0.5, "spec.cluster.image": "b"},
+        "[spec: Forbidden: spec.rollout.sampling is fixed once the job has started: delete the job, or create another one"
+        " beside it, spec.cluster: Forbidden: spec.cluster is fixed once the job has started: suspend the job to change it]",
+    ),
+    (
+        {"spec.rollout": None, "spec.training.trainBatchSize": 1},
+        "spec: Forbidden: spec.training, spec.rollout are fixed once the job has started: delete the job, or create"
+        " another one beside it",
+    ),
+    (
+        {"spec.rollout.engines": 1},
+        "spec.rollout.engines: Forbidden: spec.rollout.engines is fixed once the job has started, but from 1 to"
+        " status.plan.engines where placement is disaggregated",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "sentence"), SEVERAL)
+def test_all_that_may_not_change_is_named(
+    plane: ControlPlane, namespace: str, changes: dict[str, Any], sentence: str
+) -> None:
+    at = f"{JOBS}/{namespace}/simplerljobs/job"
+    document = documents.job("job", namespace, placement={"colocated": {}})
+    plane.apply(at, document)
+    plane.merge(at + "/status", {"status": {"phase": "Training", "startTime": "2026-01-01T00:00:00Z"}})
+    for path, value in changes.items():
+        put(document, path, value)
+    with pytest.raises(ApiRefusal) as refusal:
+        plane.request("PUT", at, {**document, "metadata": plane.find(at)["metadata"]})
+    assert str(refusal.value) == f'422: SimpleRLJob.simplerl.io "job" is invalid: {sentence}'
+
+
 STORED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("a reward's weight", {"rewards": [{"name": "sum", "weight": 1.0, "math": {}}]},
      {"rewards": [{"name": "sum", "weight": 2.0, "math": {}}]}),
