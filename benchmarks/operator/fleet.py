@@ -190,12 +190,22 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--running-seconds", type=float, default=60.0, help="how long the jobs train undisturbed")
     parser.add_argument("--killed", type=int, default=100, help="jobs of which a worker is killed")
+    parser.add_argument(
+        "--starting-seconds", type=float, default=20.0, help="how long each driver takes to load its model"
+    )
+    parser.add_argument(
+        "--kuberay-workers",
+        type=int,
+        default=8,
+        help="objects of a kind that KubeRay handles at once; by its chart 1",
+    )
     parser.add_argument("--step-seconds", type=float, default=60.0, help="how long each job's steps take")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fleet-") as folder, running(Path(folder), nodes=8) as fleet:
-        fleet.start_operator(step_seconds=given.step_seconds, steps=1000)
+    folders = tempfile.TemporaryDirectory(prefix="fleet-")
+    with folders as folder, running(Path(folder), nodes=8, kuberay_workers=given.kuberay_workers) as fleet:
+        fleet.start_operator(step_seconds=given.step_seconds, steps=1000, starting_seconds=given.starting_seconds)
         result = measured(fleet, given.jobs, given.kinds, given.running_seconds, given.killed)
-    result["step_seconds"] = given.step_seconds
+    result |= {"kuberay_workers": given.kuberay_workers, "step_seconds": given.step_seconds}
     print(json.dumps(result, indent=1))
 
 

@@ -27,9 +27,11 @@ WRITERS = 8
 class Fleet:
     """The cluster and what runs beside it."""
 
-    def __init__(self, folder: Path, kubelet: Sequence[Mapping[str, Any]] = ()) -> None:
-        """`kubelet`: kwok's objects that say what its kubelets answer to logs and port-forward."""
+    def __init__(self, folder: Path, kubelet: Sequence[Mapping[str, Any]] = (), kuberay_workers: int = 8) -> None:
+        """`kubelet`: kwok's objects that say what its kubelets answer to logs and port-forward. `kuberay_workers`:
+        objects of a kind that KubeRay handles at the same time."""
         self.folder = folder
+        self._kuberay_workers = kuberay_workers
         self._kubelet = kubelet
         self.plane = ControlPlane(folder, programs.path("etcd"), programs.path("kube-apiserver"))
         self.heads_port = free_port()
@@ -64,7 +66,7 @@ class Fleet:
         self.spawn("kuberay", [
             programs.path("kuberay"), f"--kubeconfig={config}", "--enable-leader-election=false",
             f"--metrics-addr=127.0.0.1:{free_port()}", f"--health-probe-bind-address=127.0.0.1:{free_port()}",
-            "--reconcile-concurrency=8", "--qps=500", "--burst=1000",
+            f"--reconcile-concurrency={self._kuberay_workers}", "--qps=500", "--burst=1000",
         ])  # fmt: skip
         for i in range(nodes):
             self._node(f"node-{i}")
@@ -80,14 +82,17 @@ class Fleet:
         ])  # fmt: skip
         eventually("the nodes to be ready", lambda: self._ready_nodes() == nodes, 60)
 
-    def start_operator(self, *, step_seconds: float, steps: int, **environment: str) -> OperatorProcess:
-        """The operator with the chart's rights, and the heads that it finds."""
+    def start_operator(
+        self, *, step_seconds: float, steps: int, starting_seconds: float = 1.0, **environment: str
+    ) -> OperatorProcess:
+        """The operator with the chart's rights, and the heads that it finds: how long their drivers take to start, and
+        each of their steps."""
         operator_process.grant(self.plane)
         paths = os.pathsep.join(str(ROOT / folder) for folder in ("crds", "operator"))
         self.spawn(
             "heads",
             [sys.executable, "-m", "benchmarks.operator.heads", self.heads_port,
-             f"--step-seconds={step_seconds}", f"--steps={steps}"],
+             f"--starting-seconds={starting_seconds}", f"--step-seconds={step_seconds}", f"--steps={steps}"],
             {**os.environ, "PYTHONPATH": paths},
         )  # fmt: skip
         address = f"http://127.0.0.1:{self.heads_port}/{{namespace}}/{{cluster}}"
@@ -137,9 +142,11 @@ class Fleet:
 
 
 @contextmanager
-def running(folder: Path, nodes: int, kubelet: Sequence[Mapping[str, Any]] = ()) -> Iterator[Fleet]:
+def running(
+    folder: Path, nodes: int, kubelet: Sequence[Mapping[str, Any]] = (), kuberay_workers: int = 8
+) -> Iterator[Fleet]:
     """A fleet's cluster while the context is open."""
-    fleet = Fleet(folder, kubelet)
+    fleet = Fleet(folder, kubelet, kuberay_workers)
     try:
         fleet.start(nodes)
         yield fleet

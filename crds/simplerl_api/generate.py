@@ -110,9 +110,10 @@ def _fixed(spec: structural.Schema) -> dict[str, str]:
     }
     same["spec.rollout"] = "has(self.spec.rollout) == has(oldSelf.spec.rollout)"
     same |= {f"spec.rollout.{name}": _same_in_rollout(name) for name in sorted(set(rollout) - {"engines"})}
+    unchanged = " && ".join(f"({test})" for test in same.values())
     changed = ", ".join(f"({test}) ? '' : '{path}'" for path, test in same.items())
     return {
-        "rule": f"{_NOT_STARTED} || self.spec == oldSelf.spec || ({' && '.join(f'({test})' for test in same.values())})",
+        "rule": f"{_NOT_STARTED} || self.spec == oldSelf.spec || ({unchanged})",
         "fieldPath": ".spec",
         "reason": "FieldValueForbidden",
         "message": f"the spec is {_FIXED}: {_ANOTHER}",
@@ -130,7 +131,8 @@ def _fixed_engines() -> dict[str, str]:
         " && self.spec.rollout.engines <= oldSelf.status.plan.engines)",
         "fieldPath": ".spec.rollout.engines",
         "reason": "FieldValueForbidden",
-        "message": f"spec.rollout.engines is {_FIXED}, but from 1 to status.plan.engines where placement is disaggregated",
+        "message": f"spec.rollout.engines is {_FIXED}, but from 1 to status.plan.engines where placement is"
+        " disaggregated",
     }
 
 

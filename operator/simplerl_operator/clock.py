@@ -1,6 +1,7 @@
-"""Times as Kubernetes writes them."""
+"""Times as Kubernetes and HTTP write them."""
 
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 
 def rfc3339(seconds: float) -> str:
@@ -11,6 +12,14 @@ def rfc3339(seconds: float) -> str:
 def seconds(text: str) -> float:
     """Seconds since 1970 of an RFC 3339 time."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def http_date(text: str) -> float | None:
+    """Seconds since 1970 of the date of an HTTP answer; None where it has none, or one that is no date."""
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
 
 
 def duration(length: float) -> str:

@@ -12,6 +12,7 @@ from simplerl_api import GROUP, PLURAL, names
 from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER, Kind
 from simplerl_operator.kubernetes_api import Unavailable
 from simplerl_operator.observe import pods
+from simplerl_operator.observe import ray_cluster as ray_clusters
 from simplerl_operator.operation import SETTLE_SECONDS, NotReady, Operation
 from simplerl_operator.settings import Settings
 
@@ -57,14 +58,14 @@ def registry(settings: Settings) -> kopf.OperatorRegistry:
     @kopf.on.event(RAY_CLUSTER.group, RAY_CLUSTER.plural, labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
     async def ray_cluster(type: str, body: kopf.Body, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
         hear(RAY_CLUSTER, type, body)
-        running[0].queue.add((namespace or "", labels[names.LABEL_JOB]), SETTLE_SECONDS)
+        key = (namespace or "", labels[names.LABEL_JOB])
+        running[0].ray_cluster_changed(key, ray_clusters.read(body), gone=type == "DELETED")
 
     @kopf.on.event("", "v1", "pods", labels={names.LABEL_JOB: kopf.PRESENT}, registry=handlers)
     async def pod(type: str, body: kopf.Body, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
         hear(POD, type, body)
         key = (namespace or "", labels[names.LABEL_JOB])
-        running[0].evidence.note(key, pods.read(body), gone=type == "DELETED")
-        running[0].queue.add(key, SETTLE_SECONDS)
+        running[0].pod_changed(key, pods.read(body), gone=type == "DELETED")
 
     return handlers
 

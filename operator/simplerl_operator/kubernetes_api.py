@@ -26,7 +26,10 @@ _GO_AHEAD = 1.0
 _METHODS = {
     "get": "GET", "list": "GET", "create": "POST", "patch": "PATCH", "update": "PUT", "delete": "DELETE"
 }  # fmt: skip
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""The object in an answer without spec and status: what was sent is known, and to encode it takes time."""
+_APPLY = "application/apply-patch+yaml"
+_LIST_OF_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Refused(Exception):
@@ -124,18 +127,19 @@ class KubernetesApi:
     async def versions(self, kind: Kind, namespace: str | None, labels: str | None = None) -> dict[str, str]:
         """The resourceVersion of each object by uid; no more than their metadata is read."""
         query = [] if labels is None else [("labelSelector", labels)]
-        found = await self._request("list", kind, kind.path(namespace), query, accept=_METADATA)
+        found = await self._request("list", kind, kind.path(namespace), query, accept=_LIST_OF_METADATA)
         # a list of metadata that is empty has null for its items
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found["items"] or ()}
 
     async def create(self, kind: Kind, namespace: str, manifest: Document, *, rehearse: bool = False) -> Document:
-        """Creates an object; fields that the API does not know are refused. `rehearse` stops before storing it."""
+        """Creates an object, whose metadata it returns; fields that the API does not know are refused. `rehearse` stops
+        before storing it."""
         query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")]
         if rehearse:
             query.append(("dryRun", "All"))
         elif kind is not LEASE:
             self.assure_writer()
-        return await self._request("create", kind, kind.path(namespace), query, manifest)
+        return await self._request("create", kind, kind.path(namespace), query, manifest, accept=_METADATA)
 
     async def replace(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
         """Puts an object in the place of the one that was read; refused where it has changed since."""
@@ -145,18 +149,19 @@ class KubernetesApi:
         return await self._request("update", kind, kind.path(namespace, name), query, manifest)
 
     async def apply(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
-        """Server-side apply of an object that is ours alone."""
+        """Server-side apply of an object that is ours alone. Its metadata."""
         query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
         self.assure_writer()
         path = kind.path(namespace, name)
-        return await self._request("patch", kind, path, query, manifest, "application/apply-patch+yaml")
+        return await self._request("patch", kind, path, query, manifest, _APPLY, accept=_METADATA)
 
     async def apply_status(self, kind: Kind, namespace: str, name: str, manifest: Document) -> Document:
-        """Server-side apply of a status: what an earlier apply held and this one leaves out is removed."""
+        """Server-side apply of a status: what an earlier apply held and this one leaves out is removed. The object's
+        metadata."""
         query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
         self.assure_writer()
         path = kind.path(namespace, name, "status")
-        return await self._request("patch", kind, path, query, manifest, "application/apply-patch+yaml")
+        return await self._request("patch", kind, path, query, manifest, _APPLY, accept=_METADATA)
 
     async def merge(self, kind: Kind, namespace: str, name: str, patch: Document, manager: str) -> Document:
         """A JSON merge patch; fields that the API does not know are refused."""

@@ -21,6 +21,8 @@ from simplerl_operator.lease import Lease
 from simplerl_operator.metrics import Metrics
 from simplerl_operator.observe.evidence import Evidence
 from simplerl_operator.observe.job import Key
+from simplerl_operator.observe.pods import Pod
+from simplerl_operator.observe.ray_cluster import RayCluster
 from simplerl_operator.progress_client import ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
 from simplerl_operator.reconciler import Reconciler
@@ -32,6 +34,8 @@ from simplerl_operator.work_queue import WorkQueue
 
 SETTLE_SECONDS = 0.1
 """Seconds for which further events of a job are waited for: they come in bursts, and one look serves them all."""
+RISING_SECONDS = 2.0
+"""Seconds for which more is waited for where a pod is on its way: nothing follows from it yet."""
 _WAITS_TOO_LONG = 300.0
 """Seconds in the queue after which the operator is not well; a turn is given up after 180."""
 _LIST_AGAIN = 5.0
@@ -69,6 +73,7 @@ class Operation:
             failed=self._metrics.reconcile_errors.inc,
             pause=lambda error: error.pause if isinstance(error, Unavailable) else 0.0,
         )
+        self._ailing: set[Key] = set()
         self._list_now = asyncio.Event()
         self._resync: asyncio.Task[None] | None = None
         self._resynced = time.monotonic()
@@ -123,6 +128,18 @@ class Operation:
     def modified(self, key: Key, version: str) -> None:
         """A job has changed. What we wrote ourselves is no news; the answer to a write may come after its event."""
         asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._unless_ours, key, version)
+
+    def ray_cluster_changed(self, key: Key, cluster: RayCluster, *, gone: bool) -> None:
+        """The RayCluster of a job has changed. How the pods of one that thrives fare, they tell themselves; that it
+        thrives again is news once."""
+        if gone or not cluster.thrives or key in self._ailing:
+            self.queue.add(key, SETTLE_SECONDS)
+        (self._ailing.discard if gone or cluster.thrives else self._ailing.add)(key)
+
+    def pod_changed(self, key: Key, pod: Pod, *, gone: bool) -> None:
+        """A pod of a job has changed. How it ended is noted before it is gone."""
+        self.evidence.note(key, pod, gone=gone)
+        self.queue.add(key, RISING_SECONDS if pod.comes_up and not gone else SETTLE_SECONDS)
 
     def _unless_ours(self, key: Key, version: str) -> None:
         if not self._reconcile.wrote(key, version):

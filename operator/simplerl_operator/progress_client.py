@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 
 import aiohttp
 
 from simplerl_api.progress import Progress
+from simplerl_operator import clock
 from simplerl_operator.observe.job import Key
 from simplerl_operator.redaction import redact
 
@@ -148,10 +148,8 @@ class ProgressClient:
 
 def _still(document: Progress, date: str) -> float:
     """Seconds since anything moved, both times by the driver's clock; 0 where its answer has no date."""
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - document.last_progress)
-    except ValueError:
-        return 0.0
+    now = clock.http_date(date)
+    return 0.0 if now is None else max(0.0, now - document.last_progress)
 
 
 def _matters(progress: Progress | None) -> object:

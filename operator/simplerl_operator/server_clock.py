@@ -2,7 +2,8 @@
 bears their time, and a node's clock may be minutes off."""
 
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
+
+from simplerl_operator import clock
 
 
 class ServerClock:
@@ -18,10 +19,9 @@ class ServerClock:
         if date == self._date:
             return
         self._date = date
-        try:
-            self._told = parsedate_to_datetime(date).timestamp(), self._monotonic()
-        except ValueError:
-            return  # of a proxy, perhaps: what was told before goes on
+        time = clock.http_date(date)
+        if time is not None:  # a proxy's answer, perhaps: what was told before goes on
+            self._told = time, self._monotonic()
 
     def ahead(self, now: float) -> float:
         """Seconds by which it is ahead of a clock that shows `now`; 0 where it has told nothing yet."""

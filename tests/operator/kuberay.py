@@ -121,9 +121,9 @@ class Cluster:
 
     def all_ready(self) -> list[str]:
         names = self.make_pods()
+        self.head_ready()
         for name in names:
             self.ready(name)
-        self.head_ready()
         return names
 
 

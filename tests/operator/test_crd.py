@@ -329,14 +329,16 @@ def test_the_spec_is_open_before_the_start_and_fixed_after_it(
 
 SEVERAL: list[tuple[dict[str, Any], str]] = [
     (
-        {"spec.training.steps": 61, "spec.model": {"path": "/m"}, "spec.rollout.samplesPerPrompt": 16, "spec.suspend": True},
+        {"spec.training.steps": 61, "spec.model": {"path": "/m"}, "spec.rollout.samplesPerPrompt": 16,
+         "spec.suspend": True},
         "spec: Forbidden: spec.model, spec.training, spec.rollout.samplesPerPrompt are fixed once the job has started:"
         " delete the job, or create another one beside it",
     ),
     (
         {"spec.rollout.sampling.temperature": 0.5, "spec.cluster.image": "b"},
-        "[spec: Forbidden: spec.rollout.sampling is fixed once the job has started: delete the job, or create another one"
-        " beside it, spec.cluster: Forbidden: spec.cluster is fixed once the job has started: suspend the job to change it]",
+        "[spec: Forbidden: spec.rollout.sampling is fixed once the job has started: delete the job, or create another"
+        " one beside it, spec.cluster: Forbidden: spec.cluster is fixed once the job has started: suspend the job to"
+        " change it]",
     ),
     (
         {"spec.rollout": None, "spec.training.trainBatchSize": 1},

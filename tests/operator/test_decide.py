@@ -161,7 +161,7 @@ ROWS = [
         "Provisioning",
         "CreatingCluster",
         f"RayCluster {CLUSTER} is being made",
-        1.0,
+        5.0,
     ),
     # provisioning
     Row(
@@ -171,7 +171,7 @@ ROWS = [
         "Provisioning",
         "CreatingCluster",
         f"RayCluster {CLUSTER} is being made",
-        1.0,
+        5.0,
     ),
     Row(
         "a refused creation is said and tried again",
@@ -188,7 +188,7 @@ ROWS = [
         "Provisioning",
         "ClusterRejected",
         "no",
-        1.0,
+        5.0,
     ),
     Row(
         "a RayCluster of somebody else ends the job",
@@ -214,14 +214,14 @@ ROWS = [
         wake=10.0,
     ),
     Row(
-        "ready pods wait for HeadPodReady",
+        "KubeRay's HeadPodReady is not waited for: it comes of the head pod, and later",
         seen(
             started(), cluster=ray_cluster(conditions={"HeadPodReady": RayCondition("False", "ContainersNotReady", "")})
         ),
         phase="Provisioning",
-        reason="WaitingForPods",
-        message="4 of 4 pods are ready",
-        wake=10.0,
+        reason="ProvingTokenAuth",
+        message="all pods are ready; the head's dashboard does not answer yet",
+        wake=2.0,
     ),
     Row(
         "quota on pods comes first",

@@ -33,12 +33,12 @@ def test_a_job_is_accepted_provisioned_submitted_trained_and_its_cluster_removed
     assert cluster.document["metadata"]["ownerReferences"][0]["uid"] == life.uid
 
     pods = cluster.make_pods()
+    cluster.head_ready("False", "ContainersNotReady")
     cluster.ready(pods[0])
     eventually("the count of ready pods", lambda: life.condition("Ready").get("message") == "1 of 4 pods are ready")
     life.head.progress = documents.progress(life.cluster_name)
     for pod in pods[1:]:
         cluster.ready(pod)
-    cluster.head_ready()
     status = life.reaches("Starting", "DriverStarting")
     assert life.head.submissions == [
         {"entrypoint": ENTRYPOINT, "submission_id": life.cluster_name, "entrypoint_num_cpus": 0}

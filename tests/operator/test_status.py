@@ -212,6 +212,13 @@ def test_a_readiness_probe_that_fails_while_training_is_not_written() -> None:
     assert written(TRAINING, follow_up(TRAINING, pods=all_pods(ready=False))) is None
 
 
+def test_step_0_of_a_driver_that_starts_is_no_news_and_its_first_figures_in_training_are() -> None:
+    asked = seen(submitted())
+    starting = seen(status_of(asked).document(), progress=progress(state="Starting"))
+    assert written(asked, starting) is None
+    assert written(asked, seen(status_of(asked).document(), progress=progress(**FIGURES))) == 0.0
+
+
 def test_events_tell_transitions_only() -> None:
     lives = [
         status_of(seen(inputs=Inputs())),

@@ -24,11 +24,11 @@ async def ensure(api: KubernetesApi, namespace: str) -> bytes:
             "data": {_FIELD: base64.b64encode(secrets.token_bytes(_BYTES)).decode()},
         }
         try:
-            found = await api.create(SECRET, namespace, manifest)
+            await api.create(SECRET, namespace, manifest)
         except Refused as refusal:
             if not refusal.exists:
                 raise
-            found = await api.get(SECRET, namespace, NAME)
+        found = await api.get(SECRET, namespace, NAME)
     key = base64.b64decode(((found or {}).get("data") or {}).get(_FIELD, ""))
     if len(key) < _BYTES:
         raise ValueError(

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from simplerl_api.status import Phase
 
-ITS_EVENTS_COME = 1.0
-"""Seconds until the next look at a RayCluster that was just made, where no event of it is heard."""
+ITS_EVENTS_COME = 5.0
+"""Seconds until the next look at a RayCluster that was just made, where nothing is heard of its pods."""
 
 
 class Action(StrEnum):

@@ -107,7 +107,7 @@ def worth_writing(before: Status, after: Status, now: float, figures_seconds: fl
     if all(getattr(before, name) == getattr(after, name) for name in _FIGURES):
         return None
     if before.training is None:
-        return 0.0
+        return None if after.phase is Phase.STARTING else 0.0  # step 0 is no news before the first one has begun
     return max(0.0, clock.seconds(before.training.last_update_time) + figures_seconds - now)
 
 

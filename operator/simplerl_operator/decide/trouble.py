@@ -3,10 +3,9 @@
 from simplerl_operator.decide import image_pull
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
-from simplerl_operator.observe.pods import Pod
+from simplerl_operator.observe.pods import STARTING, Pod
 
 _PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"})
-_STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
 def of(seen: Observation) -> tuple[Reason, str] | None:
@@ -43,7 +42,7 @@ def _image(pod: Pod, seen: Observation) -> tuple[Reason, str] | None:
 
 def _container(pod: Pod) -> tuple[Reason, str] | None:
     for waiting in pod.waiting:
-        if waiting.reason not in _STARTING and waiting.reason not in _PULL:
+        if waiting.reason not in STARTING and waiting.reason not in _PULL:
             said = ": ".join(part for part in (waiting.reason, waiting.message) if part)
             return Reason.CONTAINER_CONFIG_ERROR, f"{pod.role} pod {pod.name}: container {waiting.container}: {said}"
     return None

@@ -3,11 +3,11 @@
 from simplerl_api import credentials, reward_code
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.reference import ConfigMapKeyRef
-from simplerl_operator.build import ray_cluster
-from simplerl_operator.kinds import CLAIM, CONFIG_MAP, RAY_CLUSTER, SECRET
+from simplerl_operator.kinds import CLAIM, CONFIG_MAP, SECRET
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.observation import Inputs
+from simplerl_operator.observe.rehearsal import Rehearsals
 
 _SHARED = "ReadWriteMany"
 
@@ -22,7 +22,7 @@ def _written(spec: Spec) -> dict[str, str | None]:
     return {"checkpoint.claimName": spec.checkpoint.claim_name, "model.cacheClaimName": spec.model.cache_claim_name}
 
 
-async def look(api: KubernetesApi, job: Job) -> Inputs:
+async def look(api: KubernetesApi, job: Job, rehearsals: Rehearsals) -> Inputs:
     """The first thing that is missing, if any; else the API server's answer to a rehearsal of the RayCluster."""
     assert job.spec is not None
     assert job.plan is not None
@@ -51,12 +51,7 @@ async def look(api: KubernetesApi, job: Job) -> Inputs:
     for name in filter(None, [*(v.secret_name for v in volumes), *tokens]):
         if not await _secret_exists(api, job.namespace, name):
             return Inputs(missing_secret=name)
-    try:
-        await api.create(RAY_CLUSTER, job.namespace, ray_cluster.ray_cluster(job), rehearse=True)
-    except Refused as refusal:
-        if not refusal.exists:
-            return Inputs(rejection=str(refusal))
-    return Inputs()
+    return Inputs(rejection=await rehearsals.rejection(job))
 
 
 def _code(index: int, ref: ConfigMapKeyRef) -> str:

@@ -157,8 +157,5 @@ class Observation:
         """Whether every pod is there and ready."""
         alive = [pod for pod in self.pods if pod.ready and not pod.ended and not pod.deleting]
         return (
-            self.cluster is not None
-            and self.cluster.head_ready
-            and len(alive) == len(self.pods) == self.wanted_pods
-            and self.head_pod is not None
+            self.cluster is not None and len(alive) == len(self.pods) == self.wanted_pods and self.head_pod is not None
         )

@@ -16,6 +16,7 @@ from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.observation import Head, Lock, Observation
 from simplerl_operator.observe.pods import Pod
 from simplerl_operator.observe.ray_cluster import RayCluster
+from simplerl_operator.observe.rehearsal import Rehearsals
 from simplerl_operator.observe.workload import Workload
 from simplerl_operator.progress_client import Followed, ProgressClient
 from simplerl_operator.ray_jobs import HeadSilent, RayJobs
@@ -54,6 +55,7 @@ class Observer:
         self._tokens = tokens
         self._stand_in = stand_in
         self._clock = clock
+        self._rehearsals = Rehearsals(api, clock)
 
     async def look(self, job: Job) -> Observation:
         """Everything that the decision about this job may rest on."""
@@ -62,7 +64,7 @@ class Observer:
             return Observation(job=job, cluster=await self._cluster(job) if job.started else None)
         if not job.started:
             usable = job.spec is not None and not job.faults and not job.spec.suspend
-            return Observation(job=job, inputs=await inputs.look(self._api, job) if usable else None)
+            return Observation(job=job, inputs=await inputs.look(self._api, job, self._rehearsals) if usable else None)
         seen = await self._attempt(job)
         if job.status.phase is Phase.SUSPENDED:
             self.forget(job)  # the attempt is over, and its evidence in the status

@@ -20,6 +20,8 @@ _LATE = 5.0
 _BY_SIGNAL = 128
 """Exit codes from here on are 128 and the number of a signal."""
 _LOG_LENGTH, _LINE_LENGTH = 1024, 300
+STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Why a container waits that is about to start."""
 HEAD = "head"
 WORKER = "worker"
 
@@ -78,6 +80,12 @@ class Pod:
     def ended(self) -> bool:
         """Whether its containers are gone for good (the restart policy is Never)."""
         return self.phase in ("Failed", "Succeeded")
+
+    @property
+    def comes_up(self) -> bool:
+        """Whether it is on its way to being ready, and nothing keeps it from there."""
+        held = self.unscheduled or self.terminations or any(w.reason not in STARTING for w in self.waiting)
+        return not (self.ready or self.ended or self.deleting or held)
 
     def outstays(self, now: float) -> bool:
         """Whether it is still there though its grace period is over."""

@@ -16,7 +16,8 @@ class RayCondition:
 
 @dataclass(frozen=True, kw_only=True)
 class RayCluster:
-    """A RayCluster. `status.state` is left out on purpose: it says `ready` long after the head is gone."""
+    """A RayCluster. `status.state` is left out on purpose: it says `ready` long after the head is gone. So is the
+    condition HeadPodReady, which KubeRay copies from the head pod, by seconds too late where it has much to do."""
 
     name: str
     uid: str
@@ -31,9 +32,9 @@ class RayCluster:
     resource_version: str = ""
 
     @property
-    def head_ready(self) -> bool:
-        condition = self.conditions.get("HeadPodReady")
-        return condition is not None and condition.status == "True"
+    def thrives(self) -> bool:
+        """Whether there is nothing to be said of it: how its pods fare, they tell themselves."""
+        return not (self.deleting or self.suspended or self.replica_failure)
 
     @property
     def replica_failure(self) -> str | None:
@@ -42,7 +43,7 @@ class RayCluster:
         return condition.message if condition is not None and condition.status == "True" else None
 
 
-def read(document: dict[str, Any]) -> RayCluster:
+def read(document: Mapping[str, Any]) -> RayCluster:
     """The RayCluster in a document of the API server."""
     metadata, status = document["metadata"], document.get("status") or {}
     owners = [o for o in metadata.get("ownerReferences", []) if o.get("controller")]
