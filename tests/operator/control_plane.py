@@ -98,6 +98,7 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={at}/sa.key",
             f"--service-account-signing-key-file={at}/sa.key", "--disable-admission-plugins=ServiceAccount",
             f"--audit-policy-file={at}/audit.yaml", f"--audit-log-path={at}/audit.log",
+            "--audit-log-maxsize=4000",  # MB; at 100 a new file would begin, and lines are counted
         ])  # fmt: skip
         self.tls = ssl.create_default_context(cafile=str(at / "tls.crt"))
         eventually("the API server", self._ready, 60)
@@ -185,13 +186,13 @@ class ControlPlane:
 
     def writes(self, user: str, namespace: str, since: int) -> list[dict[str, Any]]:
         """Writes of a user in a namespace by the audit log, from a line on."""
-        entries = self.asked(user, since)
-        return [e for e in entries if e["verb"] in _WRITES and e["objectRef"].get("namespace") == namespace]
+        return [e for e in self.asked(user, since, namespace) if e["verb"] in _WRITES]
 
-    def asked(self, user: str, since: int = 0) -> list[dict[str, Any]]:
-        """What a user asked of objects, by the audit log, from a line on."""
+    def asked(self, user: str, since: int = 0, namespace: str | None = None) -> list[dict[str, Any]]:
+        """What a user asked of objects (of a namespace, or of all), by the audit log, from a line on."""
         entries = map(json.loads, self._audit()[since:])
-        return [e for e in entries if e["user"]["username"] == user and "objectRef" in e]
+        of_user = [e for e in entries if e["user"]["username"] == user and "objectRef" in e]
+        return [e for e in of_user if namespace in (None, e["objectRef"].get("namespace"))]
 
     def audit_length(self) -> int:
         return len(self._audit())

@@ -74,7 +74,7 @@ def denied(entries: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str, user: str) -> None:
     """One that needs every right: refused for inputs, standing still, training, ended."""
-    core = f"/api/v1/namespaces/{namespace}"
+    core, since = f"/api/v1/namespaces/{namespace}", plane.audit_length()
     code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"score.py": SCORE}}
     rewards = [{"name": "own", "python": {"configMap": {"name": "code", "key": "score.py"}}}]
     queue = {"kueue.x-k8s.io/queue-name": "gpus"}
@@ -88,8 +88,10 @@ def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str
     plane.apply(f"{core}/persistentvolumeclaims/ckpt", manifest)
     plane.apply(f"{core}/configmaps/code", code)
     cluster = life.cluster()
-    events = ("", "events", "list")
-    eventually("a cluster that stands still to be asked why", lambda: events in used(plane.asked(user)), 30)
+    still = {("", "events", "list"), ("kueue.x-k8s.io", "workloads", "list")}
+    eventually(
+        "a cluster that stands still to be asked why", lambda: still <= used(plane.asked(user, since, namespace)), 30
+    )
     life.head.progress = documents.progress(life.cluster_name)
     cluster.all_ready()
     life.reaches("Starting", "DriverStarting", seconds=30)
