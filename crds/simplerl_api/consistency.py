@@ -1,7 +1,7 @@
 """What a model, its data and its rewards must agree on, beyond what each field says of itself."""
 
 from simplerl_api import credentials, quantity
-from simplerl_api.mounts import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, SCRATCH, SHARED_MEMORY
+from simplerl_api.mounts import CHECKPOINT_MOUNT, HUB_CACHE, RUN_FOLDER, SCRATCH, SHARED_MEMORY, reward_code_folder
 from simplerl_api.spec.job import Spec
 
 
@@ -34,6 +34,7 @@ def _folders(spec: Spec) -> str | None:
     """No kubelet mounts two volumes at one place."""
     own = ["/", SCRATCH, SHARED_MEMORY, RUN_FOLDER, CHECKPOINT_MOUNT]
     own += [HUB_CACHE] if spec.model.cache_claim_name else []
+    own += [reward_code_folder(i) for i, r in enumerate(spec.rewards) if r.python and r.python.config_map]
     paths = [volume.mount_path.rstrip("/") or "/" for volume in spec.cluster.volumes]
     for i, path in enumerate(paths):
         field = f"cluster.volumes[{i}].mountPath is {path}"

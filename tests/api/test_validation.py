@@ -45,6 +45,14 @@ def test_every_example_is_valid(example: Path) -> None:
             for path in ("/", "/tmp", "/dev/shm", "/etc/simplerl", "/checkpoints", "/hub-cache")
         ),
         (
+            [
+                "rewards=[{name: own, python: {configMap: {name: code, key: score.py}}}]",
+                "cluster.volumes=[{mountPath: /etc/simplerl-rewards/0, configMapName: code}]",
+            ],
+            "spec.cluster.volumes[0].mountPath is /etc/simplerl-rewards/0, where the pods have a folder of their own: "
+            "choose another",
+        ),
+        (
             ["cluster.workers.resources={requests: {cpu: '1', memory: 2Gi}, limits: {cpu: '1', memory: 1500Mi}}"],
             "spec.cluster.workers.resources.requests.memory is 2Gi, more than its limit of 1500Mi: lower it, or raise "
             "the limit",
