@@ -34,6 +34,8 @@ def engines(spec: Spec, rolling: int, parameters: int | None, *, shared: bool) -
     rollout, size = spec.rollout, spec.rollout.tensor_parallel_size
     places = rolling // size
     on = f"{places} GPUs that roll out" if size == 1 else f"{places} groups of {size} GPUs that roll out"
+    if rollout.elastic is not None:
+        return rollout.elastic.max_engines
     if rollout.engines is None:
         return places * (rollout.engines_per_gpu or default_engines_per_gpu(spec, parameters))
     asked = rollout.engines

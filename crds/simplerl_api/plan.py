@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simplerl_api import batch_sizes, consistency, default_resources, engine_count
+from simplerl_api import batch_sizes, consistency, default_resources, elastic, engine_count
 from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.algorithm import OVERLONG
@@ -62,6 +62,8 @@ class Plan(Struct):
     """Training ranks."""
     engines: int = Field(ge=1)
     """vLLM engines."""
+    min_engines: int | None = Field(default=None, ge=1)
+    """Engines with which the run starts, where those beyond come and go with their pods; absent: all stay."""
     tensor_parallel_size: int = Field(default=1, ge=1)
     """Slots of each engine."""
     zero_stage: ZeroStage
@@ -110,6 +112,25 @@ class Plan(Struct):
             )
             for i in range(self.gpus)
         ]
+
+    @property
+    def training_nodes(self) -> int:
+        """Worker pods with ranks, which come first."""
+        return -(-self.ranks // self.gpus_per_node)
+
+    @property
+    def least_nodes(self) -> int:
+        """Worker pods without which the run does not start."""
+        return self.nodes if self.min_engines is None else self.nodes_for(self.min_engines)
+
+    def nodes_for(self, engines: int) -> int:
+        """Worker pods of the ranks and of so many engines, where engines come and go."""
+        apart = self.nodes - self.training_nodes
+        return self.training_nodes + -(-engines * apart // self.engines)
+
+    def steady(self) -> "Plan":
+        """The plan whose engines all start, and stay."""
+        return self.model_copy(update={"min_engines": None})
 
     def may_share_less(self, spec: Spec) -> bool:
         """Whether the ranks may share out less than zero_stage says, where their GPUs have room: they know the model
@@ -165,6 +186,8 @@ def make_plan(
         raise PlanError(
             "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2, not 1: one sample has no variance"
         )
+    if spec.rollout.elastic is not None:
+        elastic.check(spec, spec.rollout.elastic)
     ranks = disaggregated.training_gpus if disaggregated else gpus
     rolling = gpus - ranks if disaggregated else gpus
     engine_count.check_tensor_parallel(spec, rolling)
@@ -183,6 +206,7 @@ def make_plan(
         gpus_per_node=worker_gpus,
         ranks=ranks,
         engines=engines,
+        min_engines=spec.rollout.elastic.min_engines if spec.rollout.elastic else None,
         tensor_parallel_size=spec.rollout.tensor_parallel_size,
         zero_stage=_zero_stage(spec, ranks),
         precision=spec.training.precision or (Precision.FP32 if cluster.cpu_only else Precision.BF16),

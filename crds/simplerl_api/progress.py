@@ -99,14 +99,18 @@ class EngineProgress(Received):
     current: int
     """Those that live."""
     desired: int
-    """Those that are wanted: the plan's, or what `PUT /control` asked for last."""
+    """Those that are wanted: the plan's, what the driver finds where rollout.elastic lets it, or what `PUT /control`
+    asked for last."""
+    idle: Annotated[list[str], Field(default_factory=list)]
+    """Addresses of nodes that hold no engine any more, where engines come and go: their pods may."""
 
 
 class ControlRequest(Struct):
     """The body of `PUT /control`: what is to change while the job runs. At least one member is given."""
 
     engines: int | None = Field(default=None, ge=1, le=4096)
-    """Rollout engines, from 1 to the plan's; acts at the next weight sync. Only where placement is disaggregated."""
+    """Rollout engines, from 1 to the plan's, or within rollout.elastic; acts at the next weight sync. Only where
+    placement is disaggregated."""
     drain: bool = False
     """True: abandon the running rollout, save the last finished step and end; `state` is Drained once it is durable."""
 

@@ -180,3 +180,31 @@ def test_a_layout_uses_every_gpu_and_numbers_every_rank_and_engine_once(
     assert max(counts) - min(counts) <= 1
     if training:
         assert all(s.rank is None or not s.engines for s in slots)
+
+
+@given(
+    nodes=st.integers(2, 12), training=st.integers(1, 11), per_node=st.integers(1, 8), each=st.integers(1, 8),
+    least=st.integers(1, 100), wanted=st.integers(1, 800),
+)  # fmt: skip
+def test_pods_of_engines_that_come_and_go_hold_no_rank(
+    nodes: int, training: int, per_node: int, each: int, least: int, wanted: int
+) -> None:
+    most = (nodes - training) * per_node * each
+    if training >= nodes or least > most or wanted > most:
+        return
+    rollout = {"promptsPerStep": 64, "elastic": {"minEngines": least, "maxEngines": most}}
+    plan = make_plan(
+        spec(
+            cluster={"gpus": nodes * per_node, "gpusPerNode": per_node, "cpuOnly": True},
+            placement={"disaggregated": {"trainingGpus": training * per_node}},
+            rollout=rollout | {"sampling": {"maxNewTokens": 8}},
+        )
+    )
+    assert (plan.training_nodes, plan.engines, plan.min_engines) == (training, most, least)
+    assert {s.node for s in plan.slots() if s.rank is not None} == set(range(training))
+    assert training < plan.least_nodes <= plan.nodes
+    slots, holds = plan.slots(), plan.nodes_for(wanted)
+    within = {e for s in slots if s.node < holds for e in s.engines}
+    assert len(within) >= wanted, "so many pods hold the engines that are wanted"
+    assert len(within - {e for s in slots if s.node == holds - 1 for e in s.engines}) < wanted, "and no pod too many"
+    assert plan.steady().least_nodes == plan.nodes

@@ -33,6 +33,43 @@ def test_every_example_is_valid(example: Path) -> None:
         ),
         (["suspend=yes"], "spec.suspend is 'yes': it should be a valid boolean, true or false"),
         (
+            ["training.deterministic=true", "rollout.elastic={minEngines: 1, maxEngines: 1}"],
+            "spec.training.deterministic is true, which needs engines that stay: leave out that or rollout.elastic",
+        ),
+        (
+            ["placement={colocated: {}}", "rollout.elastic={minEngines: 1, maxEngines: 3}"],
+            "spec.rollout.elastic needs placement.disaggregated: the pods of colocated engines hold ranks, and "
+            "cannot go",
+        ),
+        (
+            ["cluster.gpus=8", "cluster.gpusPerNode=4", "rollout.elastic={minEngines: 1, maxEngines: 6}"],
+            "spec.placement.disaggregated.trainingGpus is 2, which does not fill pods of 4 GPUs, but "
+            "with rollout.elastic pods without ranks come and go: use 4",
+        ),
+        (
+            ["cluster.gpusPerNode=4", "rollout.elastic={minEngines: 1, maxEngines: 1}"],
+            "spec.placement.disaggregated.trainingGpus is 2, which does not fill pods of 3 GPUs, but "
+            "with rollout.elastic pods without ranks come and go: use a cluster.gpus of more than 3",
+        ),
+        (
+            ["cluster.gpus=6", "rollout.elastic={minEngines: 1, maxEngines: 6}"],
+            "spec.rollout.elastic.maxEngines is 6, but the 4 GPUs that roll out hold 4 engines, or up to 8 times as "
+            "many: use 4, or other cluster.gpus",
+        ),
+        (
+            ["cluster.gpus=6", "rollout.enginesPerGpu=2", "rollout.elastic={minEngines: 1, maxEngines: 4}"],
+            "spec.rollout.elastic.maxEngines is 4, but rollout.enginesPerGpu 2 on the 4 GPUs that roll out makes 8: "
+            "use 8, or leave enginesPerGpu out",
+        ),
+        (
+            ["cluster.gpus=6", "rollout.elastic={minEngines: 5, maxEngines: 4}"],
+            "spec.rollout.elastic.minEngines is 5, more than maxEngines 4: use at most 4",
+        ),
+        (
+            ["cluster.gpus=6", "rollout.engines=1", "rollout.elastic={minEngines: 2, maxEngines: 4}"],
+            "spec.rollout.engines is 1, outside of rollout.elastic: use 2 to 4, or leave it out",
+        ),
+        (
             ["cluster.volumes=[{mountPath: /a, claimName: b}, {mountPath: /a/, claimName: c}]"],
             "spec.cluster.volumes[1].mountPath is /a, as is that of cluster.volumes[0]: give each its own",
         ),

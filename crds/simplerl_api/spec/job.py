@@ -43,6 +43,11 @@ class Spec(Struct):
             "rollout.overlap OneStep needs placement.disaggregated: colocated engines sleep while their GPUs train",
         ),
         (
+            "!has(self.rollout) || !has(self.rollout.elastic)"
+            " || (has(self.placement) && has(self.placement.disaggregated))",
+            "rollout.elastic needs placement.disaggregated: the pods of colocated engines hold ranks, and cannot go",
+        ),
+        (
             "!has(self.algorithm) || !has(self.algorithm.dynamicSampling) || !has(self.rollout)"
             " || self.rollout.samplesPerPrompt > 1",
             "algorithm.dynamicSampling needs rollout.samplesPerPrompt of at least 2: one sample has no variance",

@@ -56,8 +56,29 @@ class Overlap(StrEnum):
     """The next step's samples, from the weights that the step began with."""
 
 
+class Elastic(Struct):
+    """Engines that come and go with their pods while the job runs."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("self.minEngines <= self.maxEngines", "rollout.elastic.minEngines must be at most maxEngines"),
+    )
+
+    min_engines: int = Field(ge=1, le=4096)
+    """Engines with which the job starts, and which it keeps."""
+    max_engines: int = Field(ge=1, le=4096)
+    """Engines on all GPUs that roll out: as many as they are, or a whole number of times as many."""
+
+
 class Rollout(Struct):
     """vLLM engines and what they draw in a step."""
+
+    cel: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "!has(self.elastic) || !has(self.engines)"
+            " || (self.engines >= self.elastic.minEngines && self.engines <= self.elastic.maxEngines)",
+            "rollout.engines must be within rollout.elastic",
+        ),
+    )
 
     tensor_parallel_size: Literal[1, 2, 4, 8] = 1
     """Neighbouring GPUs of one node that hold an engine together: for models too large for one GPU. It must divide the
@@ -68,7 +89,13 @@ class Rollout(Struct):
     at most a billion parameters, else 1: the operator plans before there are pods, and a spec names a model without its
     size. The driver's log says where more engines than the plan's would draw faster."""
     engines: int | None = Field(default=None, ge=1, le=4096)
-    """Engines in all, in place of enginesPerGpu; spread evenly over the GPUs that roll out."""
+    """Engines in all, in place of enginesPerGpu; spread evenly over the GPUs that roll out. With `elastic` how many are
+    wanted now, in place of what the driver finds."""
+    elastic: Elastic | None = None
+    """Pods of engines come and go: the job starts as soon as minEngines have their pods, takes up to maxEngines as pods
+    come, and with overlap OneStep gives back those that training does not keep busy. Needs placement.disaggregated
+    whose trainingGpus fill whole nodes; cluster.gpus is the job's largest size. In a queue of Kueue all engines start,
+    and stay."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
     """Share of one GPU's memory for all its engines while they roll out."""
     max_num_batched_tokens: int = Field(default=8192, ge=1, le=10_000_000)
