@@ -5,6 +5,9 @@ from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.job import Spec
 from simplerl_api.spec.rollout import Elastic
 
+RANK_NODE, ENGINE_NODE = "simplerl_ranks", "simplerl_engines"
+"""Resources of Ray, one on each node: they tell the pods that stay from those that come and go."""
+
 
 def check(spec: Spec, elastic: Elastic) -> None:
     """Raises PlanError where the engines of a spec cannot come and go."""

@@ -94,6 +94,7 @@ async def drained(
     fleet: Any = SimpleNamespace(
         pool=SimpleNamespace(engines={0: None}, lost=0),
         engines=SimpleNamespace(desired=1),
+        idle=lambda: [],
         ranks=SimpleNamespace(residence=SimpleNamespace(sleeps=False)),
         sync=lambda version: asyncio.sleep(0),
     )

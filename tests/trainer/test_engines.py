@@ -59,6 +59,48 @@ async def test_what_is_missing_is_started_once_and_handed_over_once(control: Con
     assert await settled(of) == {}
 
 
+async def test_an_engine_without_a_node_waits_for_one_and_has_all_its_tries_then(control: Control, log: Log) -> None:
+    starting, nodes = Starting(fails=1000), {0}
+    of = Engines(starting.start, [0, 1], control, log, replaces=True, with_nodes=lambda: nodes)
+    for _ in range(MOST_TRIES):
+        of.begin([])
+        await settled(of)
+    assert starting.asked == [0] * MOST_TRIES
+    nodes.clear()
+    of.begin([])
+    assert of.hopeful, "another node may come"
+    nodes |= {0, 1}
+    starting.fails = 0
+    of.begin([])
+    assert await settled(of) == {0: "actor of 0", 1: "actor of 1"}
+
+
+async def test_engines_with_nodes_are_wanted_first(control: Control, log: Log) -> None:
+    of = Engines(Starting().start, [0, 1, 2, 3], control, log, replaces=True, with_nodes=lambda: {2, 3})
+    assert list(of.wanted) == [2, 3, 0, 1]
+    assert of.want(2)
+    assert list(of.wanted) == [2, 3], "those that would have to wait for a node go first"
+
+
+async def test_a_start_that_is_not_wanted_any_more_ends(control: Control, log: Log) -> None:
+    of = Engines(Starting(hangs=True).start, [0, 1, 2, 3], control, log, replaces=True)
+    of.begin([0])
+    starts = dict(of._starting)
+    assert of.want(2)
+    of.abandon_all_but(of.wanted)
+    await asyncio.sleep(0.01)
+    assert {engine: task.cancelled() for engine, task in starts.items()} == {1: False, 2: True, 3: True}
+    assert await settled(of) == {}
+    await of.close()
+
+
+async def test_what_somebody_said_is_wanted(control: Control, log: Log) -> None:
+    of = Engines(Starting().start, [0, 1, 2, 3], control, log, replaces=True)
+    control.apply({"engines": 3})
+    assert not of.want(2)
+    assert (of.desired, list(of.wanted)) == (3, [0, 1, 2])
+
+
 async def test_tries_are_bounded_and_begin_anew_for_an_engine_that_served(control: Control, log: Log) -> None:
     starting = Starting(fails=1000)
     of = Engines(starting.start, [0], control, log, replaces=True)

@@ -140,28 +140,28 @@ class Where:
 
 def test_actors_of_all_slots_start_in_bundles_that_take_everything(cluster: None) -> None:
     the_plan = plan(3, 1)
-    group = asyncio.run(placement.reserve(the_plan, cpu_only=True, seconds=30, one_machine=True))
+    places = asyncio.run(placement.reserve(the_plan, cpu_only=True, seconds=30, one_machine=True))
     assert ray.available_resources().get("CPU", 0) == 0
     where = ray.remote(Where)
     actors = [
-        where.options(**placement.engine_options([s], group, cpu_only=True)).remote()
+        where.options(**placement.engine_options([s], places, cpu_only=True)).remote()
         for s in the_plan.slots()
         for _ in range(2)
     ]
     assert ray.get([a.tell.remote("OMP_NUM_THREADS") for a in actors], timeout=60) == ["1"] * 6
     for actor in actors:
         ray.kill(actor)
-    ray.util.remove_placement_group(group)
+    places.give_up()
 
 
 def test_an_actor_that_asks_for_no_gpu_still_sees_the_one_of_its_slot(cluster: None) -> None:
     the_plan = plan(1, 2)
-    group = asyncio.run(placement.reserve(the_plan, cpu_only=False, seconds=30))
+    places = asyncio.run(placement.reserve(the_plan, cpu_only=False, seconds=30))
     actors = [
-        ray.remote(Where).options(**placement.options([s], group, cpu_only=False)).remote() for s in the_plan.slots()
+        ray.remote(Where).options(**placement.options([s], places, cpu_only=False)).remote() for s in the_plan.slots()
     ]
     assert ray.get([a.tell.remote("CUDA_VISIBLE_DEVICES") for a in actors], timeout=60) == ["0", "1"]
-    ray.util.remove_placement_group(group)
+    places.give_up()
 
 
 def test_a_cluster_that_is_too_small_ends_the_wait_with_a_sentence(cluster: None) -> None:
@@ -181,4 +181,4 @@ def test_gpus_that_another_run_holds_are_said_to_be_taken(cluster: None) -> None
     first = asyncio.run(placement.reserve(plan(1, 1), cpu_only=False, seconds=30))
     with pytest.raises(TrainerFailure, match="it has GPU:2, of which 1 are free: wait until other work ends"):
         asyncio.run(placement.reserve(plan(1, 2), cpu_only=False, seconds=1))
-    ray.util.remove_placement_group(first)
+    first.give_up()

@@ -27,11 +27,12 @@ def recorded(calls: list[str], *, sleeps: bool) -> Any:
         sync=call("sync"),
         pool=SimpleNamespace(sleep=call("engines sleep"), wake=call("engines wake"), engines={0: None}),
         engines=SimpleNamespace(desired=1),
+        idle=lambda: [],
     )
 
 
 def turns(calls: list[str], *, sleeps: bool, rolling_out: bool) -> Turns:
-    reporter: Any = SimpleNamespace(engines=lambda living, desired: None)
+    reporter: Any = SimpleNamespace(engines=lambda living, desired, idle: None)
     made = Turns(recorded(calls, sleeps=sleeps), reporter, asyncio.Event())
     made.rolling_out = rolling_out
     return made

@@ -36,7 +36,7 @@ async def drive(run: Run, *, token: str | None, address: str | None, local: bool
     """
     logger, fault = _open_log(run, token, console=local and sys.stdout.isatty())
     reporter = Reporter(run.submission_id, run.spec.training.steps, logger)
-    control = Control(run.plan)
+    control = Control(run.plan, run.spec.rollout.engines if run.plan.min_engines is not None else None)
     async with Server(
         reporter, control, token=token, port=run.progress_port, host="127.0.0.1" if local else "0.0.0.0"
     ) as server:

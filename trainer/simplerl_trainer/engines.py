@@ -27,11 +27,22 @@ Start = Callable[[int], Awaitable[Any]]
 class Engines:
     """Brings engines back that are wanted and do not live."""
 
-    def __init__(self, start: Start, order: Sequence[int], control: Control, log: Log, *, replaces: bool) -> None:
+    def __init__(
+        self,
+        start: Start,
+        order: Sequence[int],
+        control: Control,
+        log: Log,
+        *,
+        replaces: bool,
+        with_nodes: Callable[[], Collection[int]] | None = None,
+    ) -> None:
         """`order`: the plan's engines; where `control` asks for fewer, the last go first. `replaces`: whether lost
-        engines are started again."""
+        engines are started again. `with_nodes`: those whose nodes are there, where nodes come and go; they are wanted
+        first."""
         self._start, self._order, self._control, self._log, self._replaces = start, order, control, log, replaces
         self._starting: dict[int, asyncio.Task[Any]] = {}
+        self._with_nodes = with_nodes
         self._tries: dict[int, int] = {}
         self.why = ""
         """Why an engine could not be started, if any."""
@@ -44,7 +55,10 @@ class Engines:
     @property
     def wanted(self) -> Collection[int]:
         """The engines that are wanted."""
-        return self._order[: self._control.engines]
+        if self._with_nodes is None:
+            return self._order[: self._control.engines]
+        there = self._with_nodes()
+        return sorted(self._order, key=lambda engine: engine not in there)[: self._control.engines]
 
     @property
     def hopeful(self) -> bool:
@@ -53,11 +67,27 @@ class Engines:
 
     def begin(self, living: Collection[int]) -> None:
         """Begins to start what is wanted and does not live; returns at once."""
+        there = None if self._with_nodes is None else self._with_nodes()
         for engine in self.wanted if self._replaces else ():
-            if engine not in living and engine not in self._starting and self._tries.get(engine, 0) < MOST_TRIES:
+            if engine in living or engine in self._starting:
+                continue
+            if there is not None and engine not in there:
+                self._tries.pop(engine, None)  # the next node is another one
+            elif self._tries.get(engine, 0) < MOST_TRIES:
                 self._tries[engine] = self._tries.get(engine, 0) + 1
                 self._starting[engine] = asyncio.ensure_future(self._start(engine))
                 self._log.info("starting an engine", engine=engine, tries=self._tries[engine], most=MOST_TRIES)
+
+    def abandon_all_but(self, wanted: Collection[int]) -> None:
+        """Ends the starts of engines that are not wanted any more."""
+        for engine in self._starting.keys() - set(wanted):
+            self._starting.pop(engine).cancel()
+
+    def want(self, engines: int) -> bool:
+        """Another number is wanted, unless somebody said which; whether it is."""
+        if not self._control.asked:
+            self._control.engines = engines
+        return not self._control.asked
 
     def serves(self, engines: Collection[int]) -> None:
         """These engines have served from one sync to the next."""
@@ -83,7 +113,8 @@ class Engines:
         bound = loop.time() + seconds
         while (left := bound - loop.time()) > 0 and self.hopeful:
             self.begin(())
-            await asyncio.wait(self._starting.values(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if self._starting:
+                await asyncio.wait(self._starting.values(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if found := self.ready():
                 return found
             await asyncio.sleep(min(PAUSE_SECONDS, max(0.0, bound - loop.time())))
@@ -94,6 +125,11 @@ class Engines:
         for task in self._starting.values():
             task.cancel()
         await asyncio.gather(*self._starting.values(), return_exceptions=True)
+
+
+def in_order(plan: Plan) -> Sequence[int]:
+    """All engines, the last to go first: node by node where they go with their nodes, else evenly."""
+    return spread(plan) if plan.min_engines is None else sorted(plan.engine_slots())
 
 
 def spread(plan: Plan) -> Sequence[int]:

@@ -12,6 +12,7 @@ from simplerl_api.run import Run
 from simplerl_trainer.engines import Engines
 from simplerl_trainer.ranks import Ranks
 from simplerl_trainer.rollout.pool import Pool
+from simplerl_trainer.site import Site
 from simplerl_trainer.weights import roads, sync
 from simplerl_trainer.weights.buckets import Bucket
 
@@ -34,6 +35,7 @@ class Fleet:
     without_mps: str | None
     """Why engines that share a GPU take turns on it, where they do."""
     engines: Engines
+    site: Site
     laid: roads.Roads | None = None
     """The roads of the newest sync."""
     laid_at: int = -1
@@ -61,6 +63,10 @@ class Fleet:
             await self._muster()
         self.engines.begin(self.pool.engines)
 
+    def idle(self) -> Sequence[str]:
+        """The addresses of nodes that hold no engine any more."""
+        return self.site.places.idle()
+
     async def _muster(self) -> None:
         """Brings the pool to the engines that live and are wanted; waits for one where there is none."""
         try:
@@ -72,8 +78,11 @@ class Fleet:
         if not self.pool.engines:
             self._take_in(await self.engines.wait(float(self.run.spec.recovery.stall_timeout_seconds)))
             self.pool.require(self.engines.why)
-        for engine in set(self.pool.engines) - set(self.engines.wanted):
+        wanted, homes = set(self.engines.wanted), self.run.plan.engine_slots()
+        for engine in set(self.pool.engines) - wanted:
             ray.kill(self.pool.leave(engine))
+        self.engines.abandon_all_but(wanted)
+        self.site.hold({homes[engine][0].node for engine in wanted})
 
     def _take_in(self, started: Mapping[int, Any]) -> None:
         for engine, actor in started.items():

@@ -1,7 +1,7 @@
 """The launch of a run: ranks and engines start in their slots and load their models."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -14,7 +14,7 @@ from simplerl_api.run import Run
 from simplerl_api.spec.training import Precision
 from simplerl_trainer import answers, placement
 from simplerl_trainer.actors import EngineActor, RankActor
-from simplerl_trainer.engines import Engines, spread
+from simplerl_trainer.engines import Engines, in_order
 from simplerl_trainer.fleet import Fleet, lay
 from simplerl_trainer.policy.protocol import RankSetup
 from simplerl_trainer.progress.control import Control
@@ -39,16 +39,15 @@ async def launch(
     """
     plan, cpu_only = run.plan, run.spec.cluster.cpu_only
     shared_names = roads.prefix(_job(run))
-    await ask("cleaning /dev/shm", {f"node {n}": a.clean.remote(shared_names) for n, a in enumerate(site.nodes)})
-    addresses = await ask("telling its address", {f"node {n}": a.address.remote() for n, a in enumerate(site.nodes)})
+    await ask("cleaning /dev/shm", {f"node {n}": a.clean.remote(shared_names) for n, a in site.nodes.items()})
+    (first,) = await ask("telling its address", {"node 0": site.nodes[plan.slots()[0].node].address.remote()})
     await _check_shared_memory(run, site)
     await site.share_gpus()
-    first = addresses[plan.slots()[0].node]
     stall = float(run.spec.recovery.stall_timeout_seconds)
 
     ranks = _place_ranks(run, site)
     starts = EngineStarts(run, site, stop_token_ids, vocabulary, log)
-    engines = {e: starts.place(e) for e in plan.engine_slots()}
+    engines = {e: starts.place(e) for e, own in plan.engine_slots().items() if own[0].node in site.nodes}
     pool = Pool(
         engines, run.spec.rollout.max_num_seqs, stall, starts.lost, deterministic=run.spec.training.deterministic
     )
@@ -69,11 +68,13 @@ async def launch(
         log.warning("the GPUs could draw faster", why=advice)
     parameters = (await ask("listing parameters", {"rank 0": ranks.actors[0].parameters.remote()}))[0]
     replaces = plan.placement is PlacementKind.DISAGGREGATED
+    with_nodes = None if plan.min_engines is None else starts.with_nodes
     return Fleet(
         run=run,
         ranks=ranks,
         pool=pool,
-        engines=Engines(starts.again, spread(plan), control, log, replaces=replaces),
+        engines=Engines(starts.again, in_order(plan), control, log, replaces=replaces, with_nodes=with_nodes),
+        site=site,
         buckets=make_buckets(parameters),
         address=first,
         versions=Versions(
@@ -99,8 +100,13 @@ class EngineStarts:
         """An actor for an engine in its slots, without a model."""
         own = self._homes[engine]
         variables = self._site.environments[own[0].node]
-        options = placement.engine_options(own, self._site.group, self._run.spec.cluster.cpu_only, variables)
+        options = placement.engine_options(own, self._site.places, self._run.spec.cluster.cpu_only, variables)
         return ray.remote(EngineActor).options(**options).remote()
+
+    def with_nodes(self) -> Collection[int]:
+        """The engines whose nodes are there."""
+        there = self._site.places.there()
+        return {engine for engine, own in self._homes.items() if own[0].node in there}
 
     async def load(self, actors: Mapping[int, Any]) -> list[dict[str, str]]:
         """Has engines load their models; returns their versions."""
@@ -157,7 +163,7 @@ def _place_ranks(run: Run, site: Site) -> Ranks:
     """The ranks' actors in their slots, without models."""
     actor = ray.remote(RankActor)
     slots = [s for s in run.plan.slots() if s.rank is not None]
-    options = [placement.options([s], site.group, run.spec.cluster.cpu_only, site.environments[s.node]) for s in slots]
+    options = [placement.options([s], site.places, run.spec.cluster.cpu_only, site.environments[s.node]) for s in slots]
     return Ranks([actor.options(**o).remote() for o in options], run.spec.algorithm.chosen().epochs)
 
 
@@ -166,11 +172,11 @@ async def _check_shared_memory(run: Run, site: Site) -> None:
     dtype = "bfloat16" if run.plan.precision is Precision.BF16 else "float32"
     of_model = site.nodes[0].parameters.remote(site.model_folders[0], dtype)
     parameters = (await ask("reading the model's shapes", {"node 0": of_model}))[0]
-    telling = {f"node {n}": a.shared_memory.remote() for n, a in enumerate(site.nodes)}
-    free = await ask("telling its shared memory", telling)
+    telling = {f"node {n}": a.shared_memory.remote() for n, a in site.nodes.items()}
+    free = dict(zip(site.nodes, await ask("telling its shared memory", telling), strict=True))
     all_roads = lay(run, address="", port=0, engines=None)
     needed = room.needed(all_roads, run.submission_id, run.plan.slots(), make_buckets(parameters))
-    room.check(needed, dict(enumerate(free)))
+    room.check({node: need for node, need in needed.items() if node in free}, free)
 
 
 def _job(run: Run) -> str:

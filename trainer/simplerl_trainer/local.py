@@ -17,6 +17,7 @@ MAY_CHANGE = (
     "cluster",
     "placement",
     "recovery",
+    "rollout.elastic",
     "rollout.engines",
     "rollout.enginesPerGpu",
     "rollout.gpuMemoryUtilization",
@@ -109,7 +110,12 @@ def _one_node(document: dict[str, Any]) -> dict[str, Any]:
     spec = document["spec"]
     gpus = spec["cluster"]["gpus"]
     per_node = max(d for d in range(1, min(gpus, MAX_GPUS_PER_NODE) + 1) if gpus % d == 0)
-    return {**document, "spec": {**spec, "cluster": {**spec["cluster"], "gpusPerNode": per_node}}}
+    one = {**spec, "cluster": {**spec["cluster"], "gpusPerNode": per_node}}
+    if (elastic := spec.get("rollout", {}).get("elastic")) is not None:
+        # no node comes or goes: all engines start
+        rollout = {name: value for name, value in spec["rollout"].items() if name not in ("elastic", "enginesPerGpu")}
+        one["rollout"] = rollout | {"engines": elastic["maxEngines"]}
+    return {**document, "spec": one}
 
 
 def _run(job: SimpleRLJob, output: Path) -> run.Run:
@@ -125,8 +131,8 @@ def _run(job: SimpleRLJob, output: Path) -> run.Run:
         attempt=1,
         submission_id=names.cluster(job.metadata.name, uid, 1),
         spec=job.spec,
-        # what was said of the claim holds for the folder
-        plan=plan.model_copy(update={"durable": True}),
+        # what was said of the claim holds for the folder; nobody makes or removes nodes
+        plan=plan.steady().model_copy(update={"durable": True}),
         output=str(output.resolve()),
         resume_from=None if other is None else str(Path(other).resolve()),
         progress_port=0,

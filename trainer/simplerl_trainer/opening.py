@@ -50,11 +50,11 @@ async def open_session(
     _connect(run, address)
     try:
         reporter.activity("placement")
-        site = await reserve(run, address is None, commits, judge_folders)
+        site = await reserve(run, address is None, commits, judge_folders, control.engines)
         made = made or await asyncio.to_thread(inputs.make_inputs, run, asked, site.local_model, log)
         await asyncio.to_thread(inputs.compare, run, before, asked, commits, site.local_model, log)
         reporter.activity("models")
-        log.info("ranks and engines start", ranks=run.plan.ranks, engines=run.plan.engines)
+        log.info("ranks and engines start", ranks=run.plan.ranks, engines=run.plan.engines, nodes=len(site.nodes))
         started = await launch(run, site, made.stop_token_ids, made.vocabulary, control, log)
         reporter.versions(started.versions)
         if started.without_mps:

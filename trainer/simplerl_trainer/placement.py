@@ -1,8 +1,7 @@
 """Where the processes of a run live: the plan's slots on Ray's nodes.
 
-One placement group holds a bundle a node, with all GPUs (or, where CPUs stand for them, all CPUs) that the plan gives
-that node. Ranks and engines are actors in the bundle of their slot which ask for nothing themselves: several share a
-GPU, and Ray could not divide it as the plan does.
+Ranks and engines are actors in the bundle of their slot's node (places.py) which ask for nothing themselves: several
+share a GPU, and Ray could not divide it as the plan does.
 """
 
 import asyncio
@@ -10,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
-from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.plan import Plan, Slot
+from simplerl_trainer.places import Places
 
 ENGINE_CONCURRENCY = 8
 """Calls that an engine answers at once: one that waits for responses must not hold up the others."""
@@ -48,25 +47,29 @@ def strategy(plan: Plan, one_machine: bool) -> str:
     return "STRICT_SPREAD" if plan.nodes > 1 and not one_machine else "PACK"
 
 
-async def reserve(plan: Plan, cpu_only: bool, seconds: float, one_machine: bool = False) -> PlacementGroup:
-    """Reserves the plan's nodes.
+async def reserve(
+    plan: Plan, cpu_only: bool, seconds: float, one_machine: bool = False, engines: int | None = None
+) -> Places:
+    """Reserves the plan's nodes; where engines come and go those of `engines`, of which the least must be there.
 
     Raises TrainerFailure(PlacementTimeout) after `seconds` seconds, which says what was wanted and what there is; at
     once where one machine stands for all nodes and is too small, since it does not grow.
     """
-    group = placement_group([dict(b) for b in bundles(plan, cpu_only)], strategy=strategy(plan, one_machine))
+    places = Places(plan, bundles(plan, cpu_only), strategy(plan, one_machine))
+    if plan.min_engines is not None:
+        places.hold(range(plan.training_nodes, plan.nodes_for(engines or plan.engines)))
     if one_machine and ray.cluster_resources().get(_resource(cpu_only), 0.0) < plan.gpus:
         seconds = 0.0
     try:
-        await asyncio.wait_for(_answer(group.ready()), seconds)
+        await asyncio.wait_for(places.least(), seconds)
     except TimeoutError as error:
-        remove_placement_group(group)  # what it held of the nodes is free again
+        places.give_up()  # what it held of the nodes is free again
         offered = [n["Resources"] for n in ray.nodes() if n["Alive"]]
         free = ray.available_resources().get(_resource(cpu_only), 0.0)
         raise TrainerFailure(
             FailureReason.PLACEMENT_TIMEOUT, missing(plan, cpu_only, offered, free, seconds)
         ) from error
-    return group
+    return places
 
 
 def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], free: float, seconds: float) -> str:
@@ -75,7 +78,8 @@ def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], 
     `offered` are the resources of Ray's nodes; `free` is how much of the wanted one nobody uses, over all nodes.
     """
     name = _resource(cpu_only)
-    wanted = f"{plan.nodes} x {name}:{plan.gpus_per_node}"
+    nodes = plan.least_nodes
+    wanted = f"{nodes} x {name}:{plan.gpus_per_node}"
     did_not = f"the run wanted {wanted} and the cluster did not offer it within {seconds:.0f} s"
     amounts = sorted((n.get(name, 0.0) for n in offered if n.get(name)), reverse=True)
     if not amounts:
@@ -86,33 +90,34 @@ def missing(plan: Plan, cpu_only: bool, offered: Sequence[Mapping[str, float]], 
         )
     enough = sum(a >= plan.gpus_per_node for a in amounts)
     has = f"it has {', '.join(f'{name}:{a:g}' for a in amounts)}"
-    if enough < plan.nodes:
+    if enough < nodes:
         return (
-            f"{did_not}; {has}, which is {enough} of the {plan.nodes} nodes: wait for its pods, or lower cluster.gpus "
+            f"{did_not}; {has}, which is {enough} of the {nodes} nodes: wait for its pods, or lower cluster.gpus "
             "or cluster.gpusPerNode"
         )
     return f"{did_not}; {has}, of which {free:g} are free: wait until other work ends, or lower cluster.gpus"
 
 
 def options(
-    slots: Sequence[Slot], group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None
+    slots: Sequence[Slot], places: Places, cpu_only: bool, more: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Ray's options for an actor that lives in a slot, or spans several of one node, with `more` variables of its
     environment."""
+    group, bundle = places.of(slots[0].node)
     return {
         "num_cpus": 0,
         "num_gpus": 0,
         "max_restarts": 0,  # a rank or engine that comes back has lost its state
-        "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=slots[0].node),
+        "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=bundle),
         "runtime_env": {"env_vars": environment(slots, cpu_only) | dict(more or {})},
     }
 
 
 def engine_options(
-    slots: Sequence[Slot], group: PlacementGroup, cpu_only: bool, more: Mapping[str, str] | None = None
+    slots: Sequence[Slot], places: Places, cpu_only: bool, more: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Ray's options for an engine that spans slots."""
-    return options(slots, group, cpu_only, more) | {"max_concurrency": ENGINE_CONCURRENCY}
+    return options(slots, places, cpu_only, more) | {"max_concurrency": ENGINE_CONCURRENCY}
 
 
 def environment(slots: Sequence[Slot], cpu_only: bool) -> dict[str, str]:
@@ -123,7 +128,3 @@ def environment(slots: Sequence[Slot], cpu_only: bool) -> dict[str, str]:
 
 def _resource(cpu_only: bool) -> str:
     return "CPU" if cpu_only else "GPU"
-
-
-async def _answer(ref: Any) -> Any:
-    return await ref

@@ -1,6 +1,7 @@
 """A session: everything that the loop uses, opened at the start of an attempt and closed at its end."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +34,7 @@ from simplerl_trainer.rewards import texts as reward_texts
 from simplerl_trainer.rewards.score import Scorer
 from simplerl_trainer.rewards.stream import Scored
 from simplerl_trainer.rewards.texts import JudgeReader
+from simplerl_trainer.sizing import Sizing
 from simplerl_trainer.turns import Turns
 
 
@@ -62,6 +64,8 @@ class Session:
     """Whether an evaluation was abandoned since the run drains."""
     kl_coefficient: float = field(init=False)
     """Weight of the KL term in the next step."""
+    sizing: Sizing = field(init=False)
+    """How many engines are wanted, where they come and go."""
     turns: Turns = field(init=False)
     """Whether ranks or engines have the GPUs, and which weights the engines have."""
     trackers: Trackers = field(init=False)
@@ -70,6 +74,7 @@ class Session:
     def __post_init__(self) -> None:
         self.kl_coefficient = self.run.spec.algorithm.kl.coefficient
         self.turns = Turns(self.fleet, self.reporter, self.drain)
+        self.sizing = Sizing(self.run, self.log)
 
     @property
     def ranks(self) -> Any:
@@ -102,7 +107,10 @@ class Session:
     async def draw(self, step: int, start: Cursor) -> Batch:
         """Draws and scores the batch of a step from the weights that the engines have."""
         drawer = Drawer(self.run.spec, self.fleet.pool, self.inputs.prompts, self.scorer.score, self.reporter.moved)
-        return await drawer.draw(step, start, self.turns.version)
+        began = time.monotonic()
+        batch = await drawer.draw(step, start, self.turns.version)
+        self.sizing.drew(time.monotonic() - began)
+        return batch
 
     async def draw_surely(self, step: int, start: Cursor) -> Batch:
         """The same; waits for an engine to come back where all are lost, while the ranks do nothing else."""

@@ -53,6 +53,7 @@ async def train(session: Session) -> None:
                         check_finite(skipped, step)
             with clock.part("rollout"):
                 await batches.settle(session.drain)
+            session.sizing.trained(session.fleet, clock)
             with clock.part("sync"):
                 session.reporter.activity("sync")
                 await session.turns.to_rollout(version=step)

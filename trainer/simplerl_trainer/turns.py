@@ -38,7 +38,7 @@ class Turns:
             await self._fleet.pool.wake(["weights"])
         await self._fleet.sync(version)
         self.version = version
-        self._reporter.engines(len(self._fleet.pool.engines), self._fleet.engines.desired)
+        self._reporter.engines(len(self._fleet.pool.engines), self._fleet.engines.desired, self._fleet.idle())
         if sleeps:
             await self._fleet.ranks.offload()
             await self._fleet.pool.wake(["kv_cache"])

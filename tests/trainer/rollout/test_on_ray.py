@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -162,6 +163,10 @@ def test_the_work_of_a_killed_engine_is_done_by_the_others_with_the_same_samples
     assert {f.id: f.token_ids for f in answers} == undisturbed
 
 
+def nodes_that_stay() -> Any:
+    return SimpleNamespace(hold=lambda nodes: None, places=SimpleNamespace(idle=list))
+
+
 class Drill:
     """A fleet of one rank and these engines, in which engines are killed."""
 
@@ -184,6 +189,7 @@ class Drill:
             buckets=make_buckets(parameters, 8_000),
             address="127.0.0.1",
             versions=Versions(trainer="", vllm="", deepspeed="", ray="", torch=""),
+            site=nodes_that_stay(),
             engines=Engines(self.start, [0, 1, 2], self.control, log, replaces=True),
             without_mps=None,
         )

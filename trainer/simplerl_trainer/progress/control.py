@@ -15,10 +15,13 @@ class Refused(ValueError):
 class Control:
     """The newest wishes; a new attempt begins with the plan's."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, engines: int | None = None) -> None:
+        """`engines`: how many the spec wants of engines that come and go, where it says so."""
         self._plan = plan
-        self.engines = plan.engines
+        self.engines = engines or plan.engines
         """How many engines are wanted; looked at with every weight sync."""
+        self.asked = engines is not None
+        """Whether somebody said so; else the driver may find another number."""
         self.drain = asyncio.Event()
         """Set once the run is asked to drain."""
 
@@ -30,12 +33,13 @@ class Control:
         request = validation.parse_control(document)
         if request.engines is not None:
             self._check_engines(request.engines)
-            self.engines = request.engines
+            self.engines, self.asked = request.engines, True
         if request.drain:
             self.drain.set()
         return request
 
     def _check_engines(self, engines: int) -> None:
+        least = self._plan.min_engines or 1
         if self._plan.placement is PlacementKind.COLOCATED:
             raise Refused(
                 "engines cannot change while the job runs, since its placement is colocated and each engine shares its "
@@ -43,5 +47,10 @@ class Control:
             )
         if engines > self._plan.engines:
             raise Refused(
-                f"engines is {engines}, more than the {self._plan.engines} of the plan: use 1 to {self._plan.engines}"
+                f"engines is {engines}, more than the {self._plan.engines} of the plan: use {least} to "
+                f"{self._plan.engines}"
+            )
+        if engines < least:
+            raise Refused(
+                f"engines is {engines}, less than rollout.elastic.minEngines: use {least} to {self._plan.engines}"
             )

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from simplerl_api.failures import FailureReason
@@ -82,16 +82,16 @@ class Reporter:
         """Versions of what trains."""
         self._update(versions=versions)
 
-    def engines(self, current: int, desired: int) -> None:
-        """How many rollout engines live, and how many are wanted."""
-        new = EngineProgress(current=current, desired=desired)
+    def engines(self, current: int, desired: int, idle: Sequence[str] = ()) -> None:
+        """How many rollout engines live, how many are wanted, and the addresses of nodes that hold none any more."""
+        new = EngineProgress(current=current, desired=desired, idle=list(idle))
         if new != self._document.engines:
             self._update(engines=new)
 
     def engines_desired(self, desired: int) -> None:
         """How many rollout engines are wanted; to be seen once they have started."""
-        if self._document.engines is not None:
-            self.engines(self._document.engines.current, desired)
+        if (known := self._document.engines) is not None:
+            self.engines(known.current, desired, known.idle)
 
     def training(self, step: int) -> None:
         """Training begins, or goes on after `step`."""
