@@ -64,14 +64,17 @@ class Running:
 
 
 @pytest.fixture
-def at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+def at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Running]:
+    """`request.param`: settings beside those of all these runs."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     from ray.cluster_utils import Cluster
 
     output = tmp_path / "tiny"
-    run = local.prepare(overrides.apply(yaml12.load_file(running.TINY), SETTINGS), output, own_ray=False)
+    run = local.prepare(
+        overrides.apply(yaml12.load_file(running.TINY), SETTINGS + request.param), output, own_ray=False
+    )
     elastic = run.model_copy(update={"plan": make_plan(run.spec).model_copy(update={"durable": True})})
     (output / "run.json").write_text(json.dumps(elastic.document()))
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100 * 2**20})
@@ -91,6 +94,7 @@ def at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("at_work", [[]], indirect=True, ids=["without overlap"])
 def test_engines_come_and_go_with_their_nodes(at_work: Running) -> None:
     at_work.node(RANK_NODE)
     first = at_work.node(ENGINE_NODE)
@@ -121,3 +125,19 @@ def test_engines_come_and_go_with_their_nodes(at_work: Running) -> None:
     last = at_work.trains_on()
     assert (last["engines"], last["engines_lost"]) == (2, 1)
     assert last["mismatch_max"] < 1e-4, "all draw from the ranks' weights"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "at_work", [["rollout.overlap=OneStep", "algorithm.ppo.epochs=6"]], indirect=True, ids=["ranks that take long"]
+)
+def test_engines_that_would_wait_for_the_ranks_are_given_back(at_work: Running) -> None:
+    at_work.node(RANK_NODE)
+    for _ in range(2):
+        at_work.node(ENGINE_NODE)
+    at_work.comes_to(1, 1, 1)
+    (wanted, *_) = running.events(at_work.output, "other engines are wanted")
+    assert (wanted["before"], wanted["now"]) == (2, 1)
+    assert wanted["drawing"] * 2 < wanted["training"], "one draws as fast as they train"
+    metrics = at_work.trains_on()
+    assert (metrics["engines"], metrics["engines_lost"]) == (1, 0)
