@@ -147,6 +147,26 @@ def test_more_slots_than_a_node_may_have_are_as_few_nodes_as_can_be(
     assert (made.plan.nodes, made.plan.gpus_per_node) == (nodes, per_node)
 
 
+ELASTIC = [
+    "cluster.gpus=4", "training.deterministic=false", "rollout.elastic={minEngines: 1, maxEngines: 4}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own_ray", "nodes"), [pytest.param(True, 1, id="one machine"), pytest.param(False, 4, id="a Ray cluster")]
+)
+def test_outside_of_kubernetes_engines_that_may_come_and_go_all_stay(tmp_path: Path, own_ray: bool, nodes: int) -> None:
+    made = local.prepare(document(*ELASTIC), tmp_path / "run", own_ray=own_ray)
+    assert (made.plan.nodes, made.plan.engines, made.plan.min_engines) == (nodes, 4, None)
+    again = local.prepare(document("cluster.gpus=4", "training.deterministic=false"), tmp_path / "run", own_ray=own_ray)
+    assert (again.attempt, again.plan.engines) == (2, 2), "where a run is computed may change"
+
+
+def test_what_no_cluster_would_run_is_refused_on_one_machine_too(tmp_path: Path) -> None:
+    with pytest.raises(validation.InvalidJob, match=r"rollout\.elastic needs placement\.disaggregated"):
+        local.prepare(document(*ELASTIC, "placement={colocated: {}}"), tmp_path / "run", own_ray=True)
+
+
 SPANNING = ["placement={colocated: {}}", "cluster.gpus=2", "rollout.tensorParallelSize=2"]
 
 

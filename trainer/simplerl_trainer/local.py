@@ -44,8 +44,10 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
     A folder that holds this very run, but for fields that MAY_CHANGE, is taken up where it stopped. With a Ray of our
     own every slot is on this machine, whatever cluster.gpusPerNode says. Raises InvalidJob, PlanError, OtherRun.
     """
-    validation.parse(document)
+    job = validation.parse(document)
     if own_ray:
+        if job.spec.rollout.elastic is not None and (faults := validation.faults(document)):
+            raise validation.InvalidJob(faults)  # of nodes, which one machine does not have
         document = _one_node(document)
     if faults := validation.faults(document):
         raise validation.InvalidJob(faults)

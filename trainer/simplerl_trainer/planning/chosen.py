@@ -28,7 +28,7 @@ def _choices(spec: Spec, plan: Plan, model: ModelShape | None) -> Iterator[Choic
     on_cpu = cluster.cpu_only
     if spec.placement is None:
         yield Choice("placement", "colocated", "every GPU trains and rolls out, in turn")
-    if rollout.engines is None and rollout.engines_per_gpu is None:
+    if rollout.engines is None and rollout.engines_per_gpu is None and rollout.elastic is None:
         several = max(len(slot.engines) for slot in plan.slots()) > 1
         yield Choice(
             "rollout.engines",

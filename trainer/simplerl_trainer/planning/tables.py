@@ -40,7 +40,7 @@ def _sizes(report: Report) -> Table:
         ("placement", plan["placement"]),
         ("nodes", f"{plan['nodes']}, of {plan['gpusPerNode']} {'slot' if plan['gpusPerNode'] == 1 else 'slots'} each"),
         ("ranks", f"{plan['ranks']}, ZeRO stage {plan['zeroStage']}, {plan['precision']}"),
-        ("engines", f"{plan['engines']}{_over(plan['tensorParallelSize'])}"),
+        ("engines", f"{_from(plan)}{plan['engines']}{_over(plan['tensorParallelSize'])}"),
         (
             "optimizer steps",
             f"{steps['perStep']} a step of {steps['samplesPerStep']} samples, {steps['inAll']} in all",
@@ -50,6 +50,11 @@ def _sizes(report: Report) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def _from(plan: dict[str, Any]) -> str:
+    """The least engines of a job whose engines come and go."""
+    return f"{plan['minEngines']} to " if "minEngines" in plan else ""
 
 
 def _over(gpus: int) -> str:
