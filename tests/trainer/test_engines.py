@@ -10,7 +10,7 @@ from tests.trainer.progress.test_server import plan_of
 
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_trainer import engines
-from simplerl_trainer.engines import MOST_TRIES, Engines, spread
+from simplerl_trainer.engines import MOST_TRIES, Engines, in_order, spread
 from simplerl_trainer.progress.control import Control
 from simplerl_trainer.progress.log import Log
 
@@ -156,3 +156,9 @@ def test_fewer_engines_stay_spread_over_the_slots(
     of = Engines(Starting().start, spread(PLAN), control, log, replaces=True)
     control.apply({"engines": asked})
     assert (list(of.wanted), of.desired) == (wanted, asked)
+
+
+def test_engines_that_go_with_their_nodes_leave_whole_nodes(control: Control, log: Log) -> None:
+    settings = ["cluster.gpus=4", "training.deterministic=false", "rollout.elastic={minEngines: 1, maxEngines: 4}"]
+    assert list(in_order(plan_of(settings))) == [0, 1, 2, 3]
+    assert list(in_order(PLAN)) == list(spread(PLAN)) == [0, 2, 1, 3]

@@ -221,3 +221,25 @@ async def test_the_end_waits_until_the_last_document_was_read(site: Site) -> Non
 async def test_the_end_does_not_wait_for_ever(site: Site) -> None:
     site.reporter.succeeded()
     assert not await site.server.final_read(0.1)
+
+
+ELASTIC = ["cluster.gpus=6", "training.deterministic=false", "rollout.elastic={minEngines: 2, maxEngines: 4}"]
+
+
+@pytest.mark.parametrize(
+    ("engines", "status", "sentence"),
+    [
+        (1, 409, "engines is 1, less than rollout.elastic.minEngines: use 2 to 4"),
+        (5, 409, "engines is 5, more than the 4 of the plan: use 2 to 4"),
+        (2, 202, '{"engines": 2, "drain": false}'),
+    ],
+)
+async def test_engines_that_come_and_go_have_bounds(site: Site, engines: int, status: int, sentence: str) -> None:
+    async with Server(site.reporter, Control(plan_of(ELASTIC)), token=TOKEN, port=0, host="127.0.0.1") as server:
+        assert await Site(site.reporter, server, site.session).put(f'{{"engines": {engines}}}') == (status, sentence)
+
+
+def test_what_the_spec_says_of_engines_is_asked_for_from_the_start() -> None:
+    plan = plan_of(ELASTIC)
+    assert (Control(plan).engines, Control(plan).asked) == (4, False)
+    assert (Control(plan, 3).engines, Control(plan, 3).asked) == (3, True)
