@@ -74,6 +74,17 @@ class AttemptStatus(Struct):
     """Containers that ended other than well."""
 
 
+class EnginePodsStatus(Struct):
+    """Pods of engines that come and go, as gpuSeconds counts them; written along with other news."""
+
+    number: int
+    """Those that have a node."""
+    since: Time
+    """Since when there are so many."""
+    seconds: int = 0
+    """Seconds of all of them in this attempt up to then."""
+
+
 class ClusterStatus(Struct):
     """The RayCluster of the attempt."""
 
@@ -86,13 +97,16 @@ class ClusterStatus(Struct):
     submission_id: Annotated[str, Field(max_length=63)] | None = None
     """Id of the Ray job, once submitted."""
     ready_workers: int = 0
-    """Worker pods that are ready."""
+    """Worker pods that are ready; while the job runs, where pods of engines come and go, those that run."""
     desired_workers: int = 0
-    """Worker pods wanted."""
+    """Worker pods wanted: those with ranks and, where pods of engines come and go, those for the engines wanted now."""
     admission: Time | None = None
     """When its queue admitted it, by the queue's clock: another time means that its pods were taken in between."""
     pod_set: Annotated[str, Field(max_length=16)] | None = None
-    """Digest of the uids of its pods, once all were ready: another one means that a pod was lost or replaced."""
+    """Digest of the uids of its pods without those that come and go, once all were ready: another one means that a pod
+    was lost or replaced."""
+    engine_pods: EnginePodsStatus | None = None
+    """Pods of engines, where they come and go."""
 
 
 class TrainingStatus(Struct):
@@ -233,8 +247,9 @@ class Status(Struct):
     active_since: Time | None = None
     """When the job last became active; absent while it is queued, suspended or over."""
     gpu_seconds: int = 0
-    """GPU-seconds of the attempts that ended: their GPUs times the seconds for which all their pods had nodes. 0 where
-    spec.cluster.cpuOnly."""
+    """GPU-seconds of the attempts that ended: their GPUs times the seconds for which all their pods had nodes. Pods of
+    engines that come and go count for as long as they were seen to have nodes, to the nearest write of this status. 0
+    where spec.cluster.cpuOnly."""
     last_progress_time: Time | None = None
     """When anything last moved."""
     attempts: Annotated[list[AttemptStatus], Field(max_length=5)] = Field(default_factory=list)

@@ -86,7 +86,7 @@ def page(found: Mapping[str, Any]) -> RenderableType:
     plan = found["plan"]
     parts.append(Text(
         f"{plan['placement']}: {plan['gpus']} GPUs on {plan['nodes']} worker pods of {plan['gpusPerNode']}, "
-        f"{plan['ranks']} ranks at ZeRO stage {plan['zeroStage']}, {plan['engines']} engines, "
+        f"{plan['ranks']} ranks at ZeRO stage {plan['zeroStage']}, {_engines(plan)} engines, "
         f"image {plan.get('image', _DEFAULT_IMAGE)}"
     ))  # fmt: skip
     parts.append(Text(f"creates {', '.join(found['creates'])}"))
@@ -100,6 +100,12 @@ def page(found: Mapping[str, Any]) -> RenderableType:
     missing = [pods["missing"] for pods in found["pods"] if pods["missing"]]
     parts += [Text(sentence, style="red") for sentence in missing] or [Text("it fits on the nodes as they are")]
     return Group(*parts)
+
+
+def _engines(plan: Mapping[str, Any]) -> str:
+    """How many, or from how many to how many where they come and go."""
+    least = plan.get("minEngines")
+    return str(plan["engines"]) if least in (None, plan["engines"]) else f"{least} to {plan['engines']}"
 
 
 def _read(file: Path, namespace: str) -> Document:

@@ -29,6 +29,7 @@ _METHODS = {
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """The object in an answer without spec and status: what was sent is known, and to encode it takes time."""
 _APPLY = "application/apply-patch+yaml"
+_EDIT = "application/json-patch+json"
 _LIST_OF_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
@@ -170,6 +171,14 @@ class KubernetesApi:
         path = kind.path(namespace, name)
         return await self._request("patch", kind, path, query, patch, "application/merge-patch+json")
 
+    async def edit(self, kind: Kind, namespace: str, name: str, operations: Sequence[Document]) -> Document:
+        """A JSON patch (RFC 6902), done as a whole or refused with 422 where one of its tests fails. The object's
+        metadata."""
+        query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")]
+        self.assure_writer()
+        path = kind.path(namespace, name)
+        return await self._request("patch", kind, path, query, operations, _EDIT, accept=_METADATA)
+
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
         """Deletes the object if it is still the one with this uid; its dependents follow in the background."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
@@ -207,7 +216,7 @@ class KubernetesApi:
         kind: Kind | None,
         path: str,
         query: Sequence[tuple[str, str]] = (),
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Document] | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Document:

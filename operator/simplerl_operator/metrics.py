@@ -44,6 +44,12 @@ class Metrics:
             "simplerl_reconcile_errors", "Looks at a job that ended with an error.", registry=self._registry
         )
         self.status_writes = Counter("simplerl_status_writes", "Writes of a job's status.", registry=self._registry)
+        self.engine_pods = Counter(
+            "simplerl_engine_pods",
+            "Pods of engines that running jobs took more of (wanted), or gave back.",
+            ["change"],
+            registry=self._registry,
+        )
         self._api_requests = Counter(
             "simplerl_api_requests",
             "Calls of the API server, watches left out; code none: it did not answer.",

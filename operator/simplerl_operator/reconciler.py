@@ -12,7 +12,7 @@ from simplerl_operator import head_address
 from simplerl_operator.apply import children, events, status
 from simplerl_operator.decide import happenings, rules
 from simplerl_operator.decide import status as new_status
-from simplerl_operator.decide.decision import Action, Begin, Decision
+from simplerl_operator.decide.decision import Action, Begin, Decision, EnginePods
 from simplerl_operator.decide.happenings import Happening
 from simplerl_operator.kinds import JOB
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
@@ -194,11 +194,25 @@ class Reconciler:
                 assert seen.head_pod is not None, "a head was found before its driver is asked for engines"
                 base = head_address.progress(job, seen.head_pod, self._settings.head_address)
                 await self._progress.control(base, self._tokens.of(job), {"engines": job.wanted_engines})
+            case Action.SCALE_ENGINES:
+                assert decision.engine_pods is not None, "the decision says how many"
+                await self._scale(job, decision.engine_pods)
             case Action.DELETE_JOB:
                 await self._api.delete(JOB, job.namespace, job.name, job.uid)
             case Action.RELEASE:
                 assert seen.cluster is not None, "a RayCluster was found before it is released"
                 await children.release(self._api, job, seen.cluster.uid)
+
+    async def _scale(self, job: Job, wanted: EnginePods) -> None:
+        """Another number of pods of engines; where it is refused, the next look decides anew."""
+        try:
+            await children.scale(self._api, job, wanted)
+        except Refused as refusal:
+            why = {"job": job.name, "namespace": job.namespace, "why": str(refusal)}
+            _log.warning("pods of engines could not be asked for", extra=why)
+            return
+        added = wanted.replicas - wanted.group.replicas
+        self._metrics.engine_pods.labels("wanted" if added > 0 else "given back").inc(abs(added))
 
 
 def _earliest(*delays: float | None) -> float | None:

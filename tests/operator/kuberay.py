@@ -34,13 +34,14 @@ class Cluster:
         names = [self.make_pod("head", spec["headGroupSpec"]["template"], auth=auth)]
         for group in spec["workerGroupSpecs"]:
             for i in range(group["replicas"]):
-                names.append(self.make_pod(f"workers-worker-{i}", group["template"], auth=auth))
+                names.append(self.make_pod(f"{group['groupName']}-worker-{i}", group["template"], auth=auth))
         return names
 
     def make_pod(self, suffix: str, template: dict[str, Any], *, auth: bool = True) -> str:
         pod = copy.deepcopy(template)
         name = f"{self.name}-{suffix}"
         pod["metadata"] |= {"name": name, "namespace": self.namespace}
+        pod["metadata"]["labels"]["ray.io/group"] = suffix.partition("-")[0]
         if auth:
             pod["spec"]["containers"][0]["env"].append({"name": "RAY_AUTH_MODE", "value": "token"})
         self.plane.request(

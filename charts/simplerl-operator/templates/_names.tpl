@@ -24,7 +24,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   verbs: [patch]
 - apiGroups: [ray.io]
   resources: [rayclusters]
-  verbs: [get, list, watch, create, delete]
+  verbs: [get, list, watch, create, patch, delete]
 # why a queued job waits; where there is no Kueue the rule grants nothing
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]

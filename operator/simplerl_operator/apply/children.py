@@ -4,8 +4,10 @@ import asyncio
 
 from simplerl_operator.build import network_policy, ray_cluster, run, secret
 from simplerl_operator.build.network_policy import Reach
+from simplerl_operator.decide.decision import EnginePods
 from simplerl_operator.kinds import CONFIG_MAP, NETWORK_POLICY, RAY_CLUSTER, SECRET, Kind
 from simplerl_operator.kubernetes_api import Document, KubernetesApi, Refused
+from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
 
 
@@ -26,6 +28,18 @@ async def create(api: KubernetesApi, job: Job, token: str, reach: Reach | None) 
         if outcome is not None:
             raise outcome
     await _create_own(api, RAY_CLUSTER, job, ray_cluster.ray_cluster(job))
+
+
+async def scale(api: KubernetesApi, job: Job, wanted: EnginePods) -> None:
+    """Asks KubeRay for other pods of engines, if their group is still as it was seen. Raises Refused."""
+    at = f"/spec/workerGroupSpecs/{wanted.group.index}"
+    operations: list[Document] = [
+        {"op": "test", "path": f"{at}/groupName", "value": pods.ENGINES},
+        {"op": "test", "path": f"{at}/replicas", "value": wanted.group.replicas},
+        {"op": "add", "path": f"{at}/scaleStrategy", "value": {"workersToDelete": list(wanted.leaving)}},
+        {"op": "replace", "path": f"{at}/replicas", "value": wanted.replicas},
+    ]
+    await api.edit(RAY_CLUSTER, job.namespace, job.cluster_name, operations)
 
 
 async def release(api: KubernetesApi, job: Job, uid: str) -> None:

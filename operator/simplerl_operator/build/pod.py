@@ -53,15 +53,15 @@ def head(job: Job) -> dict[str, Any]:
     return template
 
 
-def worker(job: Job) -> dict[str, Any]:
-    """A worker's template: ranks and engines."""
+def worker(job: Job, *, passing: bool = False) -> dict[str, Any]:
+    """A worker's template: ranks and engines; `passing`: engines alone, which come and go."""
     assert job.spec is not None
     assert job.plan is not None
     cluster = job.cluster
     gpus = {} if cluster.cpu_only else {cluster.gpu_resource: str(job.plan.gpus_per_node)}
     container = _container(job, "ray-worker", job.plan.worker_resources, gpus, credentials.hub_variables(job.spec))
     container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT}]
-    if not job.engines_apart:  # a pod without ranks may go while training goes on
+    if not (passing or job.engines_apart):  # a pod without ranks may go while training goes on
         container["lifecycle"] = _drain(job)
     return _template(job, pods.WORKER, cluster.workers, container)
 

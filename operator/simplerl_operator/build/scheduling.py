@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
-
-QUEUE = "kueue.x-k8s.io/queue-name"
+from simplerl_operator.observe.workload import QUEUE
 
 _CLUSTER_LABELS = (
     # Kueue takes a RayCluster whose owner it does not manage for the top of its tree

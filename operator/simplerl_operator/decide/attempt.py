@@ -1,7 +1,7 @@
 """Rules of an attempt that goes its ordinary way: RayCluster, pods, lock, submission, training."""
 
 from simplerl_api.status import Phase
-from simplerl_operator.decide import clocks, losses, queue, trouble
+from simplerl_operator.decide import clocks, engine_pods, losses, queue, trouble
 from simplerl_operator.decide.decision import ITS_EVENTS_COME, Action, Decision
 from simplerl_operator.decide.failure import fail
 from simplerl_operator.decide.reasons import Reason
@@ -69,7 +69,7 @@ def create(seen: Observation, now: float) -> Decision | None:
 
 
 def wait_for_pods(seen: Observation, now: float) -> Decision | None:
-    """Until the driver is submitted, all pods must be ready."""
+    """Until the driver is submitted, all pods must be ready; of those that come and go, as many as it starts with."""
     if seen.assembled or seen.job.submitted:
         return None
     found = trouble.of(seen)
@@ -78,7 +78,7 @@ def wait_for_pods(seen: Observation, now: float) -> Decision | None:
         slow = [
             f"{pod.role} pod {pod.name} was too slow, and KubeRay makes another" for pod in losses.slow_starts(seen)
         ]
-        aside = "; ".join(filter(None, [queue.unheeded(seen, now), *slow[-1:]]))
+        aside = "; ".join(filter(None, [_enough(seen), queue.unheeded(seen, now), *slow[-1:]]))
         found = (
             Reason.WAITING_FOR_PODS,
             f"{ready} of {seen.wanted_pods} pods are ready" + (f"; {aside}" if aside else ""),
@@ -113,7 +113,8 @@ def wait_for_head(seen: Observation, now: float) -> Decision | None:
     return Decision(
         phase=Phase.PROVISIONING,
         reason=Reason.PROVING_LOCK,
-        message="all pods are ready; the head's dashboard does not answer yet" + (f": {silence}" if silence else ""),
+        message=f"{'enough' if seen.job.elastic else 'all'} pods are ready; the head's dashboard does not answer yet"
+        + (f": {silence}" if silence else ""),
         cluster_ready=True,
         wake=min(_ASK_AGAIN, clocks.until_deadline(seen, now)),
     )
@@ -128,7 +129,7 @@ def submit(seen: Observation, now: float) -> Decision | None:
 
 def follow(seen: Observation, now: float) -> Decision | None:
     """The driver's own account of what it does; until there is one, what was said before stands."""
-    action, wake = Action.NOTHING, clocks.NO_DEADLINE * 1000
+    action, wake, change, told = Action.NOTHING, clocks.NO_DEADLINE * 1000, None, None
     if clocks.training(seen):
         reason, message = Reason.TRAINING, "the trainer is at work"
         if seen.progress and seen.progress.non_finite:
@@ -139,6 +140,10 @@ def follow(seen: Observation, now: float) -> Decision | None:
         phase = Phase.TRAINING
         if _other_engines(seen):
             action, wake = Action.SET_ENGINES, _RETRY
+        else:
+            change, told = engine_pods.change(seen), engine_pods.told(seen)
+            if change is not None:
+                action, wake = Action.SCALE_ENGINES, _RETRY
         limit = clocks.last_progress(seen, now) + clocks.recovery(seen).stall_timeout_seconds - now
     else:
         phase, limit = Phase.STARTING, clocks.until_deadline(seen, now)
@@ -150,8 +155,17 @@ def follow(seen: Observation, now: float) -> Decision | None:
         message=message,
         cluster_ready=True,
         submitted=True,
+        engine_pods=change,
+        engines=told,
         wake=max(1.0, min(limit, wake)),
     )
+
+
+def _enough(seen: Observation) -> str:
+    """With which pods it starts, where not all are needed."""
+    if not seen.job.elastic or seen.least_engine_pods == seen.wanted_engine_pods:
+        return ""
+    return f"the head, {seen.wanted_core - 1} with ranks and {seen.least_engine_pods} with engines are enough"
 
 
 def _other_engines(seen: Observation) -> bool:

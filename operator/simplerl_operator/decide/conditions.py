@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from simplerl_api.status import Condition, Phase
 from simplerl_operator import clock
+from simplerl_operator.decide import engine_pods
 from simplerl_operator.decide.decision import Action, Decision
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.job import Job
@@ -60,16 +61,32 @@ def _suspended(decision: Decision) -> tuple[bool, str, str]:
 
 
 def _engines(job: Job, decision: Decision) -> tuple[str, bool, str, str] | None:
-    """Told while a running job has, or should have, other engines than it was planned with."""
-    wanted = job.wanted_engines
-    if wanted is None or job.plan is None or decision.over or wanted == job.plan.engines:
+    """Told while a running job has, or should have, other engines than it was planned with, and wherever engines should
+    come and go."""
+    wanted, trains = job.wanted_engines, decision.phase is Phase.TRAINING
+    if job.plan is None or decision.over:
         return None
-    if decision.phase is not Phase.TRAINING:
-        return "EnginesScaled", False, Reason.NOT_TRAINING, "the number of engines changes while the job trains"
-    if decision.action is Action.SET_ENGINES:
+    if trains and decision.action is Action.SET_ENGINES and (job.elastic or wanted != job.plan.engines):
         return "EnginesScaled", False, Reason.ASKING_DRIVER, f"the driver is asked for {wanted} engines"
-    said = f"from the next weight sync on {wanted} of {job.plan.engines} engines draw; all GPUs stay with the job"
-    return "EnginesScaled", True, Reason.ENGINES_SCALED, said
+    if trains and job.elastic:
+        return _elastic(job, decision)
+    if wanted is not None and wanted != job.plan.engines:
+        if not trains:
+            return "EnginesScaled", False, Reason.NOT_TRAINING, "the number of engines changes while the job trains"
+        said = f"from the next weight sync on {wanted} of {job.plan.engines} engines draw; all GPUs stay with the job"
+        return "EnginesScaled", True, Reason.ENGINES_SCALED, said
+    if trains and job.spec is not None and job.spec.rollout.elastic is not None:
+        return "EnginesScaled", False, Reason.QUEUE_MANAGED, engine_pods.STAY
+    return None
+
+
+def _elastic(job: Job, decision: Decision) -> tuple[str, bool, str, str] | None:
+    if decision.engines is not None:
+        return "EnginesScaled", *decision.engines
+    before = job.condition("EnginesScaled")  # of a driver that is not heard, or has said nothing of engines yet
+    if before is None or before.reason == Reason.NOT_TRAINING:
+        return None
+    return "EnginesScaled", before.status == "True", before.reason, before.message
 
 
 def _succeeded(decision: Decision) -> tuple[bool | None, str, str]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simplerl_api.status import Phase
+from simplerl_operator.decide.reasons import Reason
+from simplerl_operator.observe.ray_cluster import Group
 
 ITS_EVENTS_COME = 5.0
 """Seconds until the next look at a RayCluster that was just made, where nothing is heard of its pods."""
@@ -19,6 +21,8 @@ class Action(StrEnum):
     """Ask the driver to save its last finished step and to end."""
     SET_ENGINES = "SetEngines"
     """Tell the driver how many engines spec.rollout.engines wants."""
+    SCALE_ENGINES = "ScaleEngines"
+    """Ask KubeRay for another number of pods of engines."""
     RELEASE = "Release"
     """Delete the RayCluster."""
     DELETE_JOB = "DeleteJob"
@@ -50,6 +54,21 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EnginePods:
+    """Another number of pods of engines."""
+
+    group: Group
+    """Their group, as it was seen."""
+    replicas: int
+    leaving: tuple[str, ...]
+    """Pods to delete, which do not count any more."""
+
+
+Told = tuple[bool, Reason, str]
+"""A condition's status, reason and message."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decision:
     """The outcome of one rule."""
 
@@ -72,6 +91,10 @@ class Decision:
     """The attempt ends."""
     submitted: bool = False
     """The submission has been seen at Ray's Jobs API."""
+    engine_pods: EnginePods | None = None
+    """What KubeRay is asked for, where the action is that."""
+    engines: Told | None = None
+    """The condition EnginesScaled, where engines come and go with their pods."""
     log: tuple[str, ...] = ()
     """The driver's last lines, where the attempt failed."""
     wake: float | None = None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from simplerl_api.status import Phase, Status
+from simplerl_api.status import Condition, Phase, Status
 from simplerl_operator.decide.conditions import clip
 from simplerl_operator.decide.reasons import Reason
 
@@ -13,6 +13,11 @@ _WARNINGS = frozenset({
     Reason.VOLUME_PENDING, Reason.PODS_NOT_STARTING, Reason.CLUSTER_REJECTED, Reason.SUBMISSION_REFUSED,
     Reason.DRIVER_SILENT,
 })  # fmt: skip
+
+_SCALED = frozenset({
+    Reason.ENGINES_SCALED, Reason.ENGINES_COMING, Reason.ENGINES_LEAVING, Reason.QUEUE_MANAGED
+})  # fmt: skip
+"""What the condition EnginesScaled says that is worth an Event, once it has said something else before."""
 
 _IN_PASSING = frozenset({Phase.STARTING})
 """Phases that a job passes through in seconds, or else a warning tells why not."""
@@ -39,6 +44,9 @@ def between(before: Status, after: Status) -> list[Happening]:
             )
         )
     was, now = _standing(before), _standing(after)
+    scaled, to = _engines(before), _engines(after)
+    if to is not None and to.reason in _SCALED and to.reason != (scaled.reason if scaled is not None else to.reason):
+        out.append(Happening(to.reason, clip(to.message, NOTE_LENGTH)))
     if after.phase is not None and was[:2] != now[:2]:
         phase, reason, message = now
         warning = phase in (Phase.FAILED, Phase.RECOVERING) or reason in _WARNINGS or _refused(after)
@@ -51,6 +59,10 @@ def between(before: Status, after: Status) -> list[Happening]:
 def _standing(status: Status) -> tuple[str, str, str]:
     ready = next((c for c in status.conditions if c.type == "Ready"), None)
     return (status.phase or ""), (ready.reason if ready else ""), (ready.message if ready else "")
+
+
+def _engines(status: Status) -> Condition | None:
+    return next((c for c in status.conditions if c.type == "EnginesScaled"), None)
 
 
 def _refused(status: Status) -> bool:

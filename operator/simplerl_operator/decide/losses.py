@@ -100,21 +100,21 @@ def worker_lost(seen: Observation, now: float) -> Decision | None:
     """A worker's containers are gone for good, or the pods are no longer the ones that were ready.
 
     Where some workers hold engines alone, the driver knows which are gone: KubeRay replaces a pod without ranks and its
-    engines join again, and of a rank's it says LostRank.
+    engines join again, and of a rank's it says LostRank. Those that come and go are seen to be such.
     """
     if seen.job.submitted and seen.job.engines_apart:
         return None
-    ended = [pod for pod in (*seen.pods, *seen.lost) if pod.role == pods.WORKER and pod.ended]
+    ended = [pod for pod in (*seen.core, *seen.lost_core) if pod.role == pods.WORKER and pod.ended]
     if ended and len(slow_starts(seen)) != len(ended):
         return _lose(seen, now, Reason.WORKER_LOST, ended[0], f"worker pod {ended[0].name} ended: {ended[0].story}")
     if not _complete_once(seen):
         return None
-    leaving = [pod for pod in seen.workers if pod.deleting]
-    alive = [pod for pod in seen.pods if not pod.deleting]
+    leaving = [pod for pod in seen.core if pod.role == pods.WORKER and pod.deleting]
+    alive = [pod for pod in seen.core if not pod.deleting]
     cluster = seen.job.status.cluster
     if cluster is None or cluster.pod_set == pods.set_digest(alive):
         return None
-    gone = leaving + [pod for pod in seen.lost if pod.role == pods.WORKER]
+    gone = leaving + [pod for pod in seen.lost_core if pod.role == pods.WORKER]
     if gone:
         return _lose(seen, now, Reason.WORKER_LOST, gone[0], f"worker pod {gone[0].name} was deleted")
     return _lose(seen, now, Reason.WORKER_LOST, None, "a worker pod is gone; how it ended was not seen")
@@ -125,7 +125,7 @@ def slow_starts(seen: Observation) -> list[Pod]:
     were busy. KubeRay makes others, so that some of them are no loss while the pods were never all ready."""
     if _complete_once(seen):
         return []
-    slow = [pod for pod in (*seen.pods, *seen.lost) if pod.role == pods.WORKER and pod.ended and _too_slow(pod)]
+    slow = [pod for pod in (*seen.core, *seen.lost_core) if pod.role == pods.WORKER and pod.ended and _too_slow(pod)]
     return slow if len(slow) <= _SLOW_STARTS else []
 
 
@@ -159,10 +159,10 @@ def _disrupted(seen: Observation) -> Pod | None:
     """A pod of the attempt that the cluster took, unless all pods are well again and none was a rank's: KubeRay may
     have replaced a rank's pod while nobody looked, and the driver that missed it has ended."""
     cluster = seen.job.status.cluster
-    replaced = cluster is not None and cluster.pod_set not in (None, pods.set_digest(seen.pods))
+    replaced = cluster is not None and cluster.pod_set not in (None, seen.pod_set)
     if seen.ready and (seen.job.engines_apart or not replaced):
         return None
-    return next((pod for pod in (*seen.pods, *seen.lost) if pod.disruption), None)
+    return next((pod for pod in (*seen.core, *seen.lost_core) if pod.disruption), None)
 
 
 def _taken(pod: Pod) -> str:

@@ -4,11 +4,11 @@ to the RayCluster; the label that names a queue is only a wish."""
 from simplerl_api.progress import RunState
 from simplerl_api.status import Phase
 from simplerl_operator import clock
-from simplerl_operator.build import scheduling
 from simplerl_operator.decide import recovering
 from simplerl_operator.decide.decision import Begin, Decision, Ended
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
+from simplerl_operator.observe.workload import QUEUE
 
 _SOON, _LATER = 2.0, 30.0
 """Seconds until the next look at Kueue's reasons, before and after they are there. Admission itself is an event."""
@@ -82,14 +82,12 @@ def admitted(seen: Observation, now: float) -> Decision | None:
 
 def unheeded(seen: Observation, now: float) -> str:
     """A sentence where the job names a queue and no Kueue has taken its RayCluster."""
-    queue = seen.job.labels.get(scheduling.QUEUE)
+    queue = seen.job.labels.get(QUEUE)
     if not queue or seen.cluster is None or seen.workload is not None or seen.job.status.admitted_time is not None:
         return ""
     if now - clock.seconds(seen.cluster.created) < _HEED:
         return ""
-    return (
-        f"label {scheduling.QUEUE} is {queue}, but no Kueue has taken RayCluster {seen.cluster.name}: it does not queue"
-    )
+    return f"label {QUEUE} is {queue}, but no Kueue has taken RayCluster {seen.cluster.name}: it does not queue"
 
 
 def _at_work(seen: Observation) -> bool:

@@ -5,7 +5,6 @@ from simplerl_operator import clock
 from simplerl_operator.decide import retries
 from simplerl_operator.decide.decision import Action, Begin, Decision
 from simplerl_operator.decide.reasons import Reason
-from simplerl_operator.observe import pods
 from simplerl_operator.observe.observation import Observation
 
 _LOOK_AGAIN = 10.0
@@ -100,5 +99,5 @@ def _reusable(seen: Observation, ended: AttemptStatus) -> bool:
     cluster = seen.job.status.cluster
     if ended.reason not in retries.IN_PLACE or cluster is None or seen.cluster is None or seen.cluster.deleting:
         return False
-    ending = any(pod.ended or pod.deleting for pod in seen.pods)
-    return not seen.cluster.suspended and not ending and cluster.pod_set == pods.set_digest(seen.pods)
+    ending = any(pod.ended or pod.deleting for pod in seen.core)
+    return not seen.cluster.suspended and not ending and cluster.pod_set == seen.pod_set

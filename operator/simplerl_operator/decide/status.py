@@ -35,7 +35,7 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
     if decision.begin is not None:
         fields |= _beginning(seen, decision.begin, now)
     elif seen.job.started:
-        fields["cluster"] = _cluster(seen, decision)
+        fields["cluster"] = _cluster(seen, decision, now)
         fields |= _clocks(seen, decision, now)
     if decision.admitted:
         fields["admitted_time"] = clock.rfc3339(now)
@@ -77,7 +77,7 @@ def _beginning(seen: Observation, how: Begin, now: float) -> dict[str, Any]:
             return fields | {"scheduled_time": None, "attempt": seen.job.attempt + 1}
         case Begin.SAME_CLUSTER:
             assert before.cluster is not None, "an attempt goes on in a RayCluster that is there"
-            cluster = before.cluster.model_copy(update={"submission_id": None})
+            cluster = before.cluster.model_copy(update={"submission_id": None, "engine_pods": None})
             return fields | {"cluster": cluster, "scheduled_time": time, "attempt": seen.job.attempt + 1}
 
 
@@ -112,16 +112,26 @@ def worth_writing(before: Status, after: Status, now: float, figures_seconds: fl
 
 
 def figures_alone(before: Status, after: Status) -> bool:
-    """Whether nothing but training figures and times differs."""
+    """Whether nothing but training figures and times differs, and what is written along with them."""
     others = (*_FIGURES, "last_progress_time")
-    return _without(after, others) == _without(before, others)
+    return _without(_lasting(after), others) == _without(_lasting(before), others)
+
+
+def _lasting(status: Status) -> Status:
+    """Without how many pods of engines are there at the moment: each that comes or goes would be a write."""
+    cluster = status.cluster
+    if cluster is None or cluster.engine_pods is None:
+        return status
+    cluster = cluster.model_copy(update={"ready_workers": 0, "engine_pods": None})
+    scaled = [c.model_copy(update={"message": ""}) if c.type == "EnginesScaled" else c for c in status.conditions]
+    return status.model_copy(update={"cluster": cluster, "conditions": scaled})
 
 
 def _without(status: Status, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(status, name) for name in Status.model_fields if name not in names}
 
 
-def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
+def _cluster(seen: Observation, decision: Decision, now: float) -> ClusterStatus | None:
     """What is known of the RayCluster; once it is there, what it was stays when it goes."""
     before = seen.job.status.cluster
     if decision.phase is Phase.SUSPENDED:
@@ -133,10 +143,12 @@ def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
     submission = before.submission_id if before else None
     pod_set = before.pod_set if before else None
     if seen.ready and (pod_set is None or (seen.job.submitted and seen.job.engines_apart)):
-        pod_set = pods.set_digest(seen.pods)
+        pod_set = seen.pod_set
     ready = sum(pod.ready for pod in seen.workers)
     if seen.job.submitted and before is not None:
-        ready = before.ready_workers  # a readiness probe that misses a beat is no news of a running job
+        # a readiness probe that misses a beat is no news of a running job
+        run = sum(pod.phase == "Running" and not pod.deleting for pod in seen.engine_pods)
+        ready = seen.wanted_core - 1 + run if seen.job.elastic else before.ready_workers
     return ClusterStatus(
         name=seen.cluster.name,
         uid=seen.cluster.uid,
@@ -146,6 +158,7 @@ def _cluster(seen: Observation, decision: Decision) -> ClusterStatus | None:
         ready_workers=ready,
         desired_workers=seen.wanted_pods - 1,
         pod_set=pod_set,
+        engine_pods=usage.engine_pods(seen, now),
     )
 
 

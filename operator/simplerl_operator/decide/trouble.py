@@ -1,5 +1,7 @@
 """Why the pods of an attempt do not come up, in words that name the pod and the thing."""
 
+from collections.abc import Sequence
+
 from simplerl_operator.decide import image_pull
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.observation import Observation
@@ -9,13 +11,13 @@ _PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrI
 
 
 def of(seen: Observation) -> tuple[Reason, str] | None:
-    """The first trouble of the pods, the head's before the workers'; None where they are just not ready yet."""
+    """The first trouble of the pods that the start waits for, the head's before the workers'; None where they are just
+    not ready yet."""
     if seen.cluster is not None and seen.cluster.replica_failure is not None:
         made = f"{len(seen.pods)} of {seen.wanted_pods} pods are made"
         return Reason.POD_CREATION_FAILED, f"{made}: {seen.cluster.replica_failure}"
-    for pod in seen.pods:
-        if (found := _image(pod, seen)) or (found := _container(pod)):
-            return found
+    if found := _not_made(seen.awaited, seen):
+        return found
     if seen.pending_claim:
         return Reason.VOLUME_PENDING, seen.pending_claim
     if found := _unscheduled(seen):
@@ -25,6 +27,21 @@ def of(seen: Observation) -> tuple[Reason, str] | None:
             return Reason.CLUSTER_REJECTED, f"KubeRay says of RayCluster {seen.job.cluster_name}: {seen.warning}"
         return Reason.PODS_NOT_STARTING, seen.warning
     return None
+
+
+def of_engines(seen: Observation) -> tuple[Reason, str] | None:
+    """The first trouble of pods that come and go."""
+    if seen.cluster is not None and seen.cluster.replica_failure is not None:
+        return Reason.POD_CREATION_FAILED, seen.cluster.replica_failure
+    if found := _not_made(seen.engine_pods, seen):
+        return found
+    left = next((pod for pod in seen.engine_pods if pod.unscheduled), None)
+    return None if left is None else (Reason.UNSCHEDULABLE, f"pod {left.name}: {left.unscheduled}")
+
+
+def _not_made(pods: Sequence[Pod], seen: Observation) -> tuple[Reason, str] | None:
+    """What keeps containers from being made."""
+    return next((found for pod in pods if (found := _image(pod, seen) or _container(pod))), None)
 
 
 def _image(pod: Pod, seen: Observation) -> tuple[Reason, str] | None:
@@ -49,7 +66,7 @@ def _container(pod: Pod) -> tuple[Reason, str] | None:
 
 
 def _unscheduled(seen: Observation) -> tuple[Reason, str] | None:
-    left = [pod for pod in seen.pods if pod.unscheduled]
+    left = [pod for pod in seen.awaited if pod.unscheduled]
     if not left:
         return None
     placed = sum(pod.scheduled for pod in seen.pods)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from simplerl_api.status import Phase, Status
+from simplerl_api.status import EnginePodsStatus, Phase, Status
 from simplerl_operator import clock
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.observe.observation import Observation
@@ -22,11 +22,32 @@ def activity(before: Status, decision: Decision, now: float) -> dict[str, Any]:
 
 
 def gpu_seconds(seen: Observation, now: float) -> int:
-    """GPU-seconds of the attempt that ends: its GPUs times the seconds for which all its pods had nodes."""
+    """GPU-seconds of the attempt that ends: its GPUs times the seconds for which all its pods had nodes; those that
+    come and go count for themselves."""
     spec, plan, scheduled = seen.job.spec, seen.job.plan, seen.job.status.scheduled_time
     if plan is None or scheduled is None or (spec is not None and spec.cluster.cpu_only):
         return 0
-    return plan.gpus * _since(scheduled, now)
+    if not seen.job.elastic:
+        return plan.gpus * _since(scheduled, now)
+    cluster = seen.job.status.cluster
+    passing = cluster.engine_pods if cluster is not None else None
+    engines = 0 if passing is None else passing.seconds + passing.number * _since(passing.since, now)
+    return plan.gpus_per_node * (plan.training_nodes * _since(scheduled, now) + engines)
+
+
+def engine_pods(seen: Observation, now: float) -> EnginePodsStatus | None:
+    """The pods that come and go, once the attempt's time counts: their seconds, up to when their number changed."""
+    before = seen.job.status.cluster.engine_pods if seen.job.status.cluster is not None else None
+    counts = seen.scheduled or seen.job.submitted
+    if not seen.job.elastic or not counts:
+        return None
+    number = sum(pod.scheduled and not pod.ended for pod in seen.engine_pods)
+    if before is None:
+        return EnginePodsStatus(number=number, since=clock.rfc3339(now))
+    if number == before.number:
+        return before
+    seconds = before.seconds + before.number * _since(before.since, now)
+    return EnginePodsStatus(number=number, since=clock.rfc3339(now), seconds=seconds)
 
 
 def _since(time: str, now: float) -> int:

@@ -9,16 +9,16 @@ from simplerl_operator.observe.observation import Observation
 
 
 def lost_unseen(seen: Observation) -> bool:
-    """Whether the attempt has lost pods of which no event has told; of pods without ranks the driver tells, while it
-    lives."""
+    """Whether the attempt has lost pods of which no event has told. Those that come and go are no loss; of other pods
+    without ranks the driver tells, while it lives."""
     if seen.job.submitted and seen.head_pod is not None and seen.job.engines_apart and not _driver_over(seen):
         return False
-    cluster, told = seen.job.status.cluster, len(seen.lost)
+    cluster, told = seen.job.status.cluster, len(seen.lost_core)
     if seen.cluster is None or cluster is None or cluster.pod_set is None:
         return False
     if seen.head_pod is None and not any(pod.role == pods.HEAD for pod in seen.lost):
         return True
-    return len(seen.pods) + told < seen.wanted_pods or (not told and pods.set_digest(seen.pods) != cluster.pod_set)
+    return len(seen.core) + told < seen.wanted_core or (not told and seen.pod_set != cluster.pod_set)
 
 
 def _driver_over(seen: Observation) -> bool:
@@ -30,7 +30,7 @@ def _driver_over(seen: Observation) -> bool:
 async def look(api: KubernetesApi, seen: Observation, *, reads_nodes: bool) -> Observation:
     """Where an Event or a node shows that the cluster took a pod, it is among those that were lost."""
     job, cluster = seen.job, seen.cluster
-    if cluster is None or any(pod.disruption for pod in (*seen.pods, *seen.lost)):
+    if cluster is None or any(pod.disruption for pod in (*seen.core, *seen.lost_core)):
         return seen
     admission = job.status.cluster.admission if job.status.cluster is not None else None
     events = await api.list(EVENT, job.namespace, fields=disruptions.EVENTS)

@@ -18,6 +18,8 @@ class Evidence:
         """Takes note of a pod in an event, if it ends. Says whether it does."""
         if not (gone or pod.ended or pod.deleting or pod.terminations):
             return False
+        if pod.passing and (pod.deleting or not pod.terminations):
+            return False  # one that comes and goes, went
         seen = self._seen.setdefault(key, {})
         before = seen.get(pod.uid)
         if before is not None and before.terminations and not pod.terminations:

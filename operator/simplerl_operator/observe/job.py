@@ -11,6 +11,7 @@ from simplerl_api.plan_error import PlanError
 from simplerl_api.spec.cluster import Cluster
 from simplerl_api.spec.job import Spec
 from simplerl_api.status import Condition, Phase, Status
+from simplerl_operator.observe.workload import QUEUE
 
 Key = tuple[str, str]
 """Namespace and name of a job."""
@@ -79,10 +80,15 @@ class Job:
 
     @property
     def engines_apart(self) -> bool:
-        """Whether some worker pods hold engines and no rank."""
-        if self.plan is None or self.plan.placement is PlacementKind.COLOCATED:
+        """Whether some worker pods hold engines and no rank, and which is not to be seen from outside."""
+        if self.plan is None or self.plan.placement is PlacementKind.COLOCATED or self.elastic:
             return False
-        return self.plan.nodes > -(-self.plan.ranks // self.plan.gpus_per_node)
+        return self.plan.nodes > self.plan.training_nodes
+
+    @property
+    def elastic(self) -> bool:
+        """Whether pods of engines come and go; they are a group of their own."""
+        return self.plan is not None and self.plan.min_engines is not None
 
     @property
     def wanted_engines(self) -> int | None:
@@ -118,6 +124,8 @@ def read(document: dict[str, Any], trainer_image: str, defaults: JobDefaults | N
                 spec_planned = spec
             image = plan.image if plan is not None and plan.image is not None else trainer_image
             plan = make_plan(spec_planned, image, defaults=plan.job_defaults if plan is not None else defaults)
+            if QUEUE in (metadata.get("labels") or {}):
+                plan = plan.steady()  # Kueue suspends a RayCluster whose replicas change
         except PlanError as error:
             spec, faults = None, (f"spec.{error}",)
     return Job(

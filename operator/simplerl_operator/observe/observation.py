@@ -1,5 +1,6 @@
 """Everything that a decision may rest on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,7 +8,7 @@ from simplerl_api.progress import Progress
 from simplerl_operator.observe import pods
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.pods import Pod
-from simplerl_operator.observe.ray_cluster import RayCluster
+from simplerl_operator.observe.ray_cluster import Group, RayCluster
 from simplerl_operator.observe.workload import Workload
 
 
@@ -122,9 +123,67 @@ class Observation:
         return self.workload is not None and self.workload.admitted not in (None, known)
 
     @property
+    def core(self) -> tuple[Pod, ...]:
+        """Pods that the attempt cannot do without: all of them, unless some come and go."""
+        return tuple(pod for pod in self.pods if not pod.passing)
+
+    @property
+    def lost_core(self) -> tuple[Pod, ...]:
+        return tuple(pod for pod in self.lost if not pod.passing)
+
+    @property
+    def engine_pods(self) -> tuple[Pod, ...]:
+        """Pods that come and go."""
+        return tuple(pod for pod in self.pods if pod.passing)
+
+    @property
+    def pod_set(self) -> str:
+        """Tells the pods that it cannot do without from others."""
+        return pods.set_digest(self.core)
+
+    @property
+    def wanted_core(self) -> int:
+        """The head, and the workers that stay."""
+        plan = self.job.plan
+        if plan is None:
+            return 1
+        return 1 + (plan.training_nodes if self.job.elastic else plan.nodes)
+
+    @property
+    def least_engine_pods(self) -> int:
+        """Of the pods that come and go, those with which the attempt starts."""
+        plan = self.job.plan
+        return plan.least_nodes - plan.training_nodes if plan is not None and self.job.elastic else 0
+
+    @property
+    def wanted_engine_pods(self) -> int:
+        """Of the pods that come and go, those for the engines that the driver wants; until it says so those that the
+        RayCluster was made with."""
+        plan = self.job.plan
+        if plan is None or not self.job.elastic:
+            return 0
+        said = self.progress.engines if self.progress is not None else None
+        if said is None or self.queue_managed:
+            if self.engine_group is not None:
+                return self.engine_group.replicas
+            return plan.nodes_for(self.job.wanted_engines or plan.engines) - plan.training_nodes
+        return min(max(plan.nodes_for(said.desired), plan.least_nodes), plan.nodes) - plan.training_nodes
+
+    @property
+    def engine_group(self) -> Group | None:
+        """The workers that come and go, as the RayCluster has them."""
+        return self.cluster.groups.get(pods.ENGINES) if self.cluster is not None else None
+
+    @property
+    def queue_managed(self) -> bool:
+        """Whether Kueue manages the RayCluster, which it would suspend were its replicas changed."""
+        named = self.cluster is not None and (self.cluster.queue or self.cluster.suspended)
+        return bool(named) or self.job.status.admitted_time is not None
+
+    @property
     def wanted_pods(self) -> int:
         """The head and the workers."""
-        return 1 + (self.job.plan.nodes if self.job.plan else 0)
+        return self.wanted_core + self.wanted_engine_pods
 
     @property
     def staying(self) -> tuple[Pod, ...]:
@@ -142,20 +201,32 @@ class Observation:
 
     @property
     def assembled(self) -> bool:
-        """Whether every pod is ready, or was once and is still there: a probe that misses a beat undoes nothing."""
+        """Whether every pod is ready, or was once and is still there: a probe that misses a beat undoes nothing. Of
+        those that come and go as many as it starts with."""
         cluster = self.job.status.cluster
-        whole = cluster is not None and cluster.pod_set is not None and cluster.pod_set == pods.set_digest(self.pods)
+        whole = cluster is not None and cluster.pod_set is not None and cluster.pod_set == self.pod_set
         return self.ready or (whole and self.cluster is not None)
 
     @property
     def scheduled(self) -> bool:
-        """Whether every pod is there and has a node."""
-        return len(self.pods) == self.wanted_pods and all(pod.scheduled for pod in self.pods)
+        """Whether every pod that it starts with is there and has a node."""
+        core, passing = self.core, [pod for pod in self.engine_pods if pod.scheduled and not pod.ended]
+        whole = len(core) == self.wanted_core and all(pod.scheduled for pod in core)
+        return whole and len(passing) >= self.least_engine_pods
 
     @property
     def ready(self) -> bool:
-        """Whether every pod is there and ready."""
-        alive = [pod for pod in self.pods if pod.ready and not pod.ended and not pod.deleting]
-        return (
-            self.cluster is not None and len(alive) == len(self.pods) == self.wanted_pods and self.head_pod is not None
-        )
+        """Whether every pod that it starts with is there and ready."""
+        core, passing = _alive(self.core), _alive(self.engine_pods)
+        whole = len(core) == len(self.core) == self.wanted_core and self.head_pod is not None
+        return self.cluster is not None and whole and len(passing) >= self.least_engine_pods
+
+    @property
+    def awaited(self) -> tuple[Pod, ...]:
+        """Pods that the start may wait for: those that come and go while not enough of them come up."""
+        come = sum(pod.ready or pod.comes_up for pod in self.engine_pods)
+        return self.core if come >= self.least_engine_pods else self.pods
+
+
+def _alive(pods: Iterable[Pod]) -> list[Pod]:
+    return [pod for pod in pods if pod.ready and not pod.ended and not pod.deleting]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from simplerl_api import names
 from simplerl_api.status import Phase
 from simplerl_operator import clock, head_address
-from simplerl_operator.build import scheduling
 from simplerl_operator.kinds import CLAIM, EVENT, NODE, POD, RAY_CLUSTER, WORKLOAD
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused
 from simplerl_operator.observe import aftermath, inputs, pods, ray_cluster, workload
@@ -177,14 +176,14 @@ class Observer:
         """Pods that are not all ready; the Events of whatever stands still are read."""
         ours = self._clock()
         now = ours + self._api.clock.ahead(ours)  # when they were made is the API server's word
-        if seen.cluster is not None and scheduling.QUEUE in seen.job.labels and not seen.job.status.admitted_time:
+        if seen.cluster is not None and workload.QUEUE in seen.job.labels and not seen.job.status.admitted_time:
             seen = replace(seen, workload=await self._workload(seen))
-        if any(_CLAIM in pod.unscheduled for pod in seen.pods):
+        if any(_CLAIM in pod.unscheduled for pod in seen.awaited):
             seen = replace(seen, pending_claim=await self._pending_claim(seen.job))
         still: str | None = None
         if seen.cluster is not None and not seen.pods and now - clock.seconds(seen.cluster.created) > _STANDS_STILL:
             still = seen.cluster.uid
-        for pod in seen.pods:
+        for pod in seen.awaited:
             waits = pod.scheduled and not pod.ready and pod.phase == "Pending"
             if waits and now - clock.seconds(pod.created) > _STANDS_STILL:
                 still = pod.uid
@@ -256,4 +255,4 @@ def _changed(seen: Observation) -> bool:
     cluster = seen.job.status.cluster
     if cluster is None or cluster.admission is None or cluster.pod_set is None:
         return False
-    return cluster.pod_set != pods.set_digest(seen.pods)
+    return cluster.pod_set != seen.pod_set

@@ -24,6 +24,10 @@ STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Why a container waits that is about to start."""
 HEAD = "head"
 WORKER = "worker"
+ENGINES = "engines"
+"""The group of workers that hold engines alone, where those come and go."""
+_GROUP = "ray.io/group"
+"""KubeRay's label."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Pod:
     """Uid of the job that it was made for."""
     role: str
     """head or worker."""
+    group: str = ""
+    """Its group of workers in the RayCluster."""
     attempt: int
     created: str
     phase: str
@@ -75,6 +81,11 @@ class Pod:
     """Memory limits by container, as far as there are any."""
     auth_mode: str = ""
     """RAY_AUTH_MODE of the Ray container."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether it may come and go while the attempt goes on."""
+        return self.group == ENGINES
 
     @property
     def ended(self) -> bool:
@@ -118,6 +129,7 @@ def read(document: Mapping[str, Any]) -> Pod:
         uid=metadata["uid"],
         job_uid=labels.get(names.LABEL_UID, ""),
         role=labels.get(names.LABEL_ROLE, ""),
+        group=labels.get(_GROUP, ""),
         attempt=int(attempt) if (attempt := labels.get(names.LABEL_ATTEMPT, "")).isdigit() else 0,
         created=metadata["creationTimestamp"],
         phase=status.get("phase", "Pending"),
@@ -187,8 +199,8 @@ def set_digest(pods: Iterable[Pod]) -> str:
 
 
 def ordered(pods: Iterable[Pod]) -> Sequence[Pod]:
-    """The head first, then the workers by name."""
-    return sorted(pods, key=lambda pod: (pod.role != HEAD, pod.name))
+    """The head first, then the workers by name; those that come and go last."""
+    return sorted(pods, key=lambda pod: (pod.role != HEAD, pod.passing, pod.name))
 
 
 def _auth_mode(spec: Mapping[str, Any]) -> str:

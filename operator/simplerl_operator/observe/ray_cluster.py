@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from simplerl_operator.observe.workload import QUEUE
+
 
 @dataclass(frozen=True)
 class RayCondition:
@@ -12,6 +14,18 @@ class RayCondition:
     status: str
     reason: str
     message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A group of workers."""
+
+    index: int
+    """Its place in the spec."""
+    replicas: int
+    """Pods that it should have."""
+    leaving: tuple[str, ...] = ()
+    """Pods that KubeRay was told to delete: for as long as they are there it does not count them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +44,10 @@ class RayCluster:
     conditions: Mapping[str, RayCondition] = field(default_factory=dict)
     head_service: str | None = None
     resource_version: str = ""
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    """Groups of workers by name."""
+    queue: str = ""
+    """Its LocalQueue of Kueue, also where Kueue gave it a default one; empty where there is none."""
 
     @property
     def thrives(self) -> bool:
@@ -60,4 +78,13 @@ def read(document: Mapping[str, Any]) -> RayCluster:
         },
         head_service=(status.get("head") or {}).get("serviceName"),
         resource_version=metadata.get("resourceVersion", ""),
+        groups={
+            group["groupName"]: Group(
+                index=i,
+                replicas=group.get("replicas") or 0,
+                leaving=tuple((group.get("scaleStrategy") or {}).get("workersToDelete") or ()),
+            )
+            for i, group in enumerate(document.get("spec", {}).get("workerGroupSpecs") or [])
+        },
+        queue=(metadata.get("labels") or {}).get(QUEUE, ""),
     )

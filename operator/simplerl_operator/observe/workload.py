@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""Label of what Kueue is to manage: its LocalQueue."""
 JOB_UID = "kueue.x-k8s.io/job-uid"
 """Label of a Workload: the uid of the object that it stands for."""
 
