@@ -268,6 +268,7 @@ def test_the_rights_are_these_and_no_others() -> None:
         ("ray.io", "rayclusters", "list"),
         ("ray.io", "rayclusters", "watch"),
         ("ray.io", "rayclusters", "create"),
+        ("ray.io", "rayclusters", "patch"),
         ("ray.io", "rayclusters", "delete"),
         ("", "pods", "list"),
         ("", "pods", "watch"),

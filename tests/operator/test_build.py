@@ -57,6 +57,12 @@ FROM_A_HUB = job(
     ],
     cluster={"gpus": 3, "gpusPerNode": 1, "cpuOnly": True, "env": [{"name": "HF_ENDPOINT", "value": "http://mirror"}]},
 )
+ELASTIC = job(
+    name="elastic",
+    placement={"disaggregated": {"trainingGpus": 8}},
+    rollout={"promptsPerStep": 1024, "engines": 16, "elastic": {"minEngines": 8, "maxEngines": 24}},
+    cluster={"gpus": 32, "gpusPerNode": 8},
+)
 OWN = [
     {"name": "HF_HUB_OFFLINE", "value": "1"},
     {"name": "RAY_USAGE_STATS_ENABLED", "value": "1"},
@@ -73,6 +79,7 @@ MANIFESTS: dict[str, tuple[Callable[[Job], dict[str, Any]], Job]] = {
     "ray-cluster-tiny": (ray_cluster.ray_cluster, job()),
     "ray-cluster-two-nodes-of-eight-gpus": (ray_cluster.ray_cluster, EIGHT_GPUS),
     "ray-cluster-from-a-hub": (ray_cluster.ray_cluster, FROM_A_HUB),
+    "ray-cluster-whose-engines-come-and-go": (ray_cluster.ray_cluster, ELASTIC),
     "config-map-tiny": (run.config_map, job()),
     "network-policy-tiny": (lambda tiny: network_policy.network_policy(tiny, OPERATOR_ONLY), job()),
     "network-policy-with-others": (lambda tiny: network_policy.network_policy(tiny, OTHERS_TOO), job()),
