@@ -52,12 +52,12 @@ class Cluster:
     def set_pod(self, pod: str, **status: Any) -> None:
         self.plane.merge(self.pod_path(pod) + "/status", {"status": status})
 
-    def ready(self, pod: str) -> None:
+    def ready(self, pod: str, address: str = "127.0.0.1") -> None:
         container = self.plane.find(self.pod_path(pod))["spec"]["containers"][0]
         self.set_pod(
             pod,
             phase="Running",
-            podIP="127.0.0.1",
+            podIP=address,
             conditions=[condition("PodScheduled", "True"), condition("Ready", "True")],
             containerStatuses=[container_status(container, {"running": {"startedAt": now()}}, ready=True)],
         )

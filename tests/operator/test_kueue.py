@@ -233,6 +233,19 @@ def test_a_job_without_a_queue_does_not_wait(place: Place) -> None:
     assert place.workloads(namespace) == []
 
 
+def test_in_a_queue_pods_of_engines_stay(place: Place) -> None:
+    namespace = place.queue(jobs=1)
+    rollout = {**documents.TINY["rollout"], "elastic": {"minEngines": 1, "maxEngines": 1}}
+    cluster = {**documents.TINY["cluster"], "gpus": 3}
+    labels = {QUEUE: "team-a"}
+    life = QueuedLife(place.plane, place.heads, namespace, "still", labels=labels, rollout=rollout, cluster=cluster)
+    life.training()
+    life.head.say(step=1, engines={"current": 1, "desired": 1, "idle": ["127.0.0.1"]})
+    eventually("the condition", lambda: life.condition("EnginesScaled").get("reason") == "QueueManaged")
+    (group,) = life.cluster().document["spec"]["workerGroupSpecs"]
+    assert (group["groupName"], group["replicas"]) == ("workers", 3)
+
+
 def test_a_worker_whose_ray_was_too_slow_is_made_anew_by_kuberay(place: Place) -> None:
     namespace = place.plane.namespace(f"k{next(_numbers)}")
     life = QueuedLife(place.plane, place.heads, namespace, "slow")

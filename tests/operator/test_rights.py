@@ -102,6 +102,17 @@ def lead_a_representative_life(plane: ControlPlane, heads: Heads, namespace: str
     eventually("the job to go", lambda: plane.find(life.path) is None, 20)
 
 
+def give_a_pod_of_engines_back(plane: ControlPlane, heads: Heads, namespace: str) -> None:
+    rollout = {**documents.TINY["rollout"], "elastic": {"minEngines": 1, "maxEngines": 2}}
+    cluster = {**documents.TINY["cluster"], "gpus": 4}
+    life = Life(plane, heads, namespace, "elastic", rollout=rollout, cluster=cluster)
+    made = life.training()
+    made.ready(f"{made.name}-engines-worker-1", "10.0.0.1")
+    life.head.say(engines={"current": 1, "desired": 1, "idle": ["10.0.0.1"]})
+    eventually("fewer pods", lambda: made.find()["spec"]["workerGroupSpecs"][1]["replicas"] == 1)
+    plane.request("DELETE", life.path)
+
+
 SCORE = "def score(response): return 1.0"
 
 
@@ -110,6 +121,7 @@ def test_every_right_is_used_and_none_is_missing(
 ) -> None:
     # 29 (kuberay#2213, #3213): too wide RBAC
     lead_a_representative_life(plane, heads, namespace, OPERATOR_USER)
+    give_a_pod_of_engines_back(plane, heads, namespace)
     retried = {"backoffLimit": 1}
     lost = Life(plane, heads, namespace, "node", placement={"colocated": {}}, recovery=retried)
     lost.loses_its_heads_node()  # whose node is asked for
@@ -156,6 +168,7 @@ def test_an_operator_of_one_namespace_needs_no_right_beyond_it(
     # 29 (kuberay#2213, #3213): namespaced install
     elsewhere = Life(plane, heads, plane.namespace(f"{namespace}-elsewhere"))
     lead_a_representative_life(plane, heads, namespace, LIMITED_USER)
+    give_a_pod_of_engines_back(plane, heads, namespace)
     entries = plane.asked(LIMITED_USER)
     assert denied(entries) == []
     assert {e["objectRef"].get("namespace") for e in entries} == {namespace, "limited-system"}

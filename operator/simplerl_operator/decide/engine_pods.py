@@ -44,10 +44,8 @@ def told(seen: Observation) -> Told | None:
     run = sum(pod.phase == "Running" and not pod.deleting for pod in seen.engine_pods)
     draw = f"{said.current} of {said.desired} engines draw"
     if run > wanted or replicas > wanted:
-        more = max(run, replicas) - wanted
-        go = "pod goes once it holds" if more == 1 else "pods go once they hold"
-        said_so = f"{said.current} engines draw, {said.desired} are wanted"
-        return False, Reason.ENGINES_LEAVING, f"{said_so}: {more} {go} none"
+        wants = f"{said.current} engines draw, {said.desired} are wanted"
+        return False, Reason.ENGINES_LEAVING, f"{wants}: pods that hold none go"
     if run < wanted:
         found = trouble.of_engines(seen)
         missing = f"{run} of {_pods(wanted)} of engines run" + (f": {found[1]}" if found else "")
