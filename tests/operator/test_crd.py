@@ -220,6 +220,27 @@ WRONG = [
         "rollout.overlap OneStep needs placement.disaggregated: colocated engines sleep while their GPUs train",
     ),
     (
+        "engines that come and go with pods of ranks",
+        "spec",
+        documents.spec(
+            placement={"colocated": {}},
+            rollout={"promptsPerStep": 64, "elastic": {"minEngines": 1, "maxEngines": 2}},
+        ),
+        "rollout.elastic needs placement.disaggregated: the pods of colocated engines hold ranks, and cannot go",
+    ),
+    (
+        "more engines at least than at most",
+        "spec.rollout",
+        {"promptsPerStep": 64, "elastic": {"minEngines": 3, "maxEngines": 2}},
+        "rollout.elastic.minEngines must be at most maxEngines",
+    ),
+    (
+        "engines outside of their range",
+        "spec.rollout",
+        {"promptsPerStep": 64, "engines": 1, "elastic": {"minEngines": 2, "maxEngines": 4}},
+        "rollout.engines must be within rollout.elastic",
+    ),
+    (
         "variance among one",
         "spec",
         documents.spec(
@@ -269,6 +290,7 @@ CHANGES: list[tuple[str, str, Any]] = [
     ("a new key within it", "spec.data.train.reasoningGym.config.max_terms", 3),
     ("a free-form toleration", "spec.cluster.workers", {"tolerations": [{"key": "a", "operator": "Exists"}]}),
     ("a field that was absent", "spec.rollout.engines", 1),
+    ("engines that come and go", "spec.rollout.elastic", {"minEngines": 1, "maxEngines": 1}),
     ("a section that was absent", "spec.evaluation", {"datasets": [{"name": "a", "file": "/a.jsonl"}]}),
     ("a section taken away", "spec.placement", None),
     ("another member of a union", "spec.model", {"path": "/models/x"}),

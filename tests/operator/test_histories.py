@@ -20,7 +20,7 @@ from simplerl_operator.decide.status import MAX_ATTEMPTS, compose
 from simplerl_operator.observe.job import Job
 from simplerl_operator.observe.observation import Head, Inputs, Lock, Observation, RayJob, RayJobState
 from simplerl_operator.observe.pods import Pod
-from simplerl_operator.observe.ray_cluster import RayCluster
+from simplerl_operator.observe.ray_cluster import Group, RayCluster
 
 BACKOFF_LIMIT = 2
 PASSES = [1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 61.0, 700.0]
@@ -30,6 +30,10 @@ EVENTS = [
     "nothing", "pods appear", "pods ready", "step", "succeed", "fail", "drained", "head ends", "worker ends", "preempt",
     "cluster goes", "pods go", "forget", "suspend", "resume", "stop", "silence", "look", *["advance"] * 30,
 ]  # fmt: skip
+
+
+ENGINES = ["engines come", "engines go", "engines are wanted"]
+ELASTIC_EVENTS = [*EVENTS, *ENGINES * 8]
 
 
 @dataclass
@@ -50,8 +54,12 @@ class World:
 
     def job(self) -> Job:
         recovery = {"backoffLimit": BACKOFF_LIMIT, "startupDeadlineSeconds": 600, "stallTimeoutSeconds": 600}
-        made = make_job(self.status.document(), recovery=recovery, suspend=self.suspend)
+        made = make_job(self.status.document(), recovery=recovery, suspend=self.suspend, **self.sections())
         return replace(made, generation=self.generation)
+
+    def sections(self) -> dict[str, Any]:
+        """Of the spec, what makes the job another one."""
+        return {}
 
     def look(self) -> Observation:
         """What the observer would report."""
@@ -148,6 +156,89 @@ class World:
             self.silent = False
 
 
+@dataclass
+class ElasticWorld(World):
+    """One in which pods of engines come and go: one pod of ranks, one to three of engines."""
+
+    def sections(self) -> dict[str, Any]:
+        rollout = {**documents.TINY["rollout"], "elastic": {"minEngines": 2, "maxEngines": 6}}
+        return {"rollout": rollout, "cluster": {"gpus": 8, "gpusPerNode": 2, "cpuOnly": True}}
+
+    def look(self) -> Observation:
+        self._kuberay()
+        return super().look()
+
+    def act(self, decision: Decision, job: Job) -> None:
+        name = job.cluster_name
+        if decision.action is Action.SCALE_ENGINES:
+            wanted, cluster = decision.engine_pods, self.clusters[name]
+            assert wanted is not None
+            assert 1 <= wanted.replicas <= 3
+            assert wanted.group == cluster.groups["engines"]
+            there = {p.name: p for p in self._engines()}
+            assert set(wanted.leaving) <= there.keys()
+            assert all(self._holds_none(there[n]) for n in wanted.leaving), "no engine is taken away"
+            assert len(there) - len(wanted.leaving) <= wanted.replicas, "KubeRay never chooses"
+            self._group(name, wanted.replicas, wanted.leaving)
+        super().act(decision, job)
+        if decision.action is Action.CREATE_CLUSTER:
+            self._group(name, 3)
+
+    def happen(self, event: str, pick: int) -> None:
+        cluster = self.clusters.get(self.job().cluster_name)
+        engines = self._engines()
+        match event:
+            case "pods appear" | "advance" if cluster is not None and not self.pods:
+                of = {"uid": f"{cluster.uid}-{self.made}", "ready": False, "attempt": self.job().cluster_attempt}
+                self.pods = [make_pod(role, **{**of, "uid": f"{of['uid']}-{role}"}) for role in ("head", "worker")]
+            case "engines come":
+                self.pods = [replace(p, phase="Running", ready=True) if p.passing else p for p in self.pods]
+            case "engines go" if engines:
+                gone = engines[pick % len(engines)]
+                self.pods.remove(gone)
+                if pick % 2:
+                    self.lost.append(replace(gone, phase="Failed", ready=False, disruption="EvictionByEvictionAPI"))
+            case "engines are wanted":
+                held = sorted(p.address or "" for p in engines if p.ready)[: 1 + pick % 3]
+                idle = [p.address for p in engines if p.ready and p.address not in held]
+                self._say(engines={"current": 2, "desired": 1 + pick % 6, "idle": idle})
+            case "pods ready":
+                super().happen(event, pick)
+                self.pods = [replace(p, phase="Running", ready=True) if p.passing else p for p in self.pods]
+            case "worker ends" | "preempt" if self.pods:
+                # of the pods that it cannot do without: what becomes of the others is an event of its own
+                others, self.pods = engines, [p for p in self.pods if not p.passing]
+                super().happen(event, pick)
+                self.pods += others
+            case _:
+                super().happen(event, pick)
+
+    def _engines(self) -> list[Pod]:
+        return [p for p in self.pods if p.passing]
+
+    def _holds_none(self, pod: Pod) -> bool:
+        said = self.progress.engines if self.progress is not None else None
+        return pod.phase == "Pending" or (said is not None and pod.address in said.idle)
+
+    def _group(self, name: str, replicas: int, leaving: tuple[str, ...] = ()) -> None:
+        groups = {"engines": Group(index=1, replicas=replicas, leaving=leaving)}
+        self.clusters[name] = replace(self.clusters[name], groups=groups)
+
+    def _kuberay(self) -> None:
+        """Deletes the pods that it is told to, and makes those that are missing."""
+        job = self.job()
+        cluster = self.clusters.get(job.cluster_name) if job.started else None
+        if cluster is None or not self.pods:
+            return
+        group = cluster.groups["engines"]
+        self.pods = [p for p in self.pods if p.name not in group.leaving]
+        for _ in range(group.replicas - len(self._engines())):
+            self.made += 1
+            name, attempt = f"engines-{self.made}", job.cluster_attempt
+            made = make_pod("worker", group="engines", attempt=attempt, phase="Pending", ready=False)
+            self.pods.append(replace(made, name=name, uid=name, address=f"10.0.0.{self.made}"))
+
+
 def documents_of(changes: dict[str, Any]) -> dict[str, Any]:
     return {"lastProgress" if k == "last_progress" else k: v for k, v in changes.items()}
 
@@ -205,6 +296,34 @@ def test_whatever_happens_a_status_is_sound(history: list[tuple[str, int, float]
             decision = decide(seen, world.now)
             after = Status.model_validate(compose(seen, decision, world.now).document())
             sound(world.status, after, world)
+            world.status = after
+            world.act(decision, seen.job)
+            if decision.wake != 0.0:
+                break
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(ELASTIC_EVENTS), st.integers(0, 9), st.sampled_from(PASSES)), max_size=60),
+    st.booleans(),
+)
+def test_whatever_happens_to_pods_of_engines_an_attempt_goes_on(
+    history: list[tuple[str, int, float]], trained: bool
+) -> None:
+    world = ElasticWorld()
+    if trained:
+        history = [(event, 0, 1.0) for event in ("look", "pods appear", "pods ready", "step")] + history
+    for event, pick, passes in history:
+        attempts, charged = world.status.attempts, world.status.failures
+        world.now += min(passes, 61.0) if event in ENGINES else passes
+        world.happen(event, pick)
+        for _ in range(3):
+            seen = world.look()
+            decision = decide(seen, world.now)
+            after = Status.model_validate(compose(seen, decision, world.now).document())
+            sound(world.status, after, world)
+            if event in ENGINES and world.status.phase is Phase.TRAINING and not world.silent and not world.suspend:
+                assert (after.phase, after.attempts, after.failures) == (Phase.TRAINING, attempts, charged)
             world.status = after
             world.act(decision, seen.job)
             if decision.wake != 0.0:
