@@ -21,6 +21,8 @@ from simplerl_operator.observe import job as jobs
 _NODE = Kind("", "v1", "nodes", "Node")
 _UNKNOWN_UID = "xxxxxxxx"
 _DEFAULT_IMAGE = "(the operator's default)"
+_FURTHER = "further engine"
+"""Pods of engines that the job starts without."""
 
 
 async def of(cluster: Cluster, name: str | None, file: Path | None) -> dict[str, Any]:
@@ -49,9 +51,14 @@ async def of(cluster: Cluster, name: str | None, file: Path | None) -> dict[str,
         raise Fault(f"whether it fits cannot be told, since nodes and pods may not be read: {refused}") from refused
     # pods of the job's own that run already do not stand in its way
     others = [p for p in pods if p["metadata"].get("labels", {}).get(names.LABEL_UID) != job.uid]
-    workers = manifest["spec"]["workerGroupSpecs"]
-    wanted = [_wanted("worker", group["replicas"], group["template"]["spec"]) for group in workers]
+    workers, *engines = manifest["spec"]["workerGroupSpecs"]
+    wanted = [_wanted("worker", workers["replicas"], workers["template"]["spec"])]
     wanted.append(_wanted("head", 1, manifest["spec"]["headGroupSpec"]["template"]["spec"]))
+    for group in engines:
+        least, spec = group["minReplicas"], group["template"]["spec"]
+        wanted.append(_wanted("engine", least, spec))
+        if (further := group["replicas"] - least) > 0:
+            wanted.append(_wanted(_FURTHER, further, spec))
     found = fit.fit(fit.room(nodes, others), wanted)
     return {
         "namespace": job.namespace,
@@ -73,7 +80,7 @@ async def of(cluster: Cluster, name: str | None, file: Path | None) -> dict[str,
             }
             for shape, where in zip(wanted, found, strict=True)
         ],
-        "fits": not any(where.missing for where in found),
+        "fits": not any(where.missing for where in found if where.role != _FURTHER),
     }
 
 
@@ -98,7 +105,9 @@ def page(found: Mapping[str, Any]) -> RenderableType:
         table.add_row(pods["role"], str(pods["count"]), pods["requests"], places or "-")
     parts += ["", table, ""]
     missing = [pods["missing"] for pods in found["pods"] if pods["missing"]]
-    parts += [Text(sentence, style="red") for sentence in missing] or [Text("it fits on the nodes as they are")]
+    parts += [Text(sentence, style="yellow" if found["fits"] else "red") for sentence in missing]
+    if found["fits"]:
+        parts.append(Text(f"it {'starts' if missing else 'fits'} on the nodes as they are"))
     return Group(*parts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kubernetes.aio import client, config
 from tests.operator import documents, operator_process, programs
 from tests.operator.conftest import ROOT
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane, eventually
@@ -15,6 +16,12 @@ from tests.operator.heads import Heads
 from tests.operator.life import Life
 from tests.operator.operator_process import OperatorProcess
 from tests.operator.test_kueue import RealCluster
+
+from simplerl_operator.apply import children
+from simplerl_operator.decide.decision import EnginePods
+from simplerl_operator.kubernetes_api import KubernetesApi, Refused
+from simplerl_operator.observe.job import read
+from simplerl_operator.observe.ray_cluster import Group
 
 ELASTIC: dict[str, Any] = {
     "rollout": {**documents.TINY["rollout"], "elastic": {"minEngines": 1, "maxEngines": 3}},
@@ -144,6 +151,24 @@ def test_pods_of_engines_come_and_go_and_the_attempt_goes_on(lives: tuple[Contro
     cluster.delete_pod(ranks)
     life.reaches("Recovering", "WorkerLost")
     assert life.status["failures"] == 1
+
+
+async def test_what_was_decided_on_an_old_look_changes_nothing(lives: tuple[ControlPlane, Heads]) -> None:
+    plane, heads = lives
+    life = ElasticLife(plane, heads, plane.namespace("elastic-old"), **ELASTIC)
+    life.engines(3)
+    configuration = client.Configuration()
+    path = str(plane.kubeconfig(ADMIN_TOKEN))
+    await config.load_kube_config(path, client_configuration=configuration)  # type: ignore[no-untyped-call]
+    api = KubernetesApi(configuration)
+    job = read(plane.find(life.path), "trainer")
+    for group in (Group(index=1, replicas=2), Group(index=0, replicas=1)):
+        old = EnginePods(group=group, replicas=0, leaving=())
+        with pytest.raises(Refused) as refusal:
+            await children.scale(api, job, old)
+        assert refusal.value.status == 422
+    await api.close()
+    assert life.replicas() == 3
 
 
 def test_the_number_of_engines_is_the_specs_from_the_start(lives: tuple[ControlPlane, Heads]) -> None:

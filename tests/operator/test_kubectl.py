@@ -234,7 +234,7 @@ NODE = {
 
 
 def test_a_plan_says_whether_a_file_fits_on_the_nodes_as_they_are(
-    plane: ControlPlane, run: Run, tmp_path: Path
+    plane: ControlPlane, run: Run, tmp_path: Path, namespace: str
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml12.dump(documents.job("tiny", "elsewhere")).replace("  namespace: elsewhere\n", ""))
@@ -257,6 +257,14 @@ def test_a_plan_says_whether_a_file_fits_on_the_nodes_as_they_are(
         assert found["plan"]["engines"] == 1
         assert found["creates"][2] == "RayCluster/tiny-xxxxx-1"
         assert "it fits on the nodes as they are" in run("plan", "-f", str(file)).stdout
+        rollout = {**documents.TINY["rollout"], "elastic": {"minEngines": 2, "maxEngines": 20}}
+        cluster = {**documents.TINY["cluster"], "gpus": 22}
+        other = tmp_path / "elastic.yaml"
+        other.write_text(yaml12.dump(documents.job("elastic", namespace, rollout=rollout, cluster=cluster)))
+        said = " ".join(run("plan", "-f", str(other)).stdout.split())
+        assert "2 ranks at ZeRO stage 3, 2 to 20 engines" in said
+        assert "of 18 further engine pods found no node with cpu 0.2, memory 1Gi free" in said
+        assert said.endswith("it starts on the nodes as they are")
     finally:
         plane.request("DELETE", "/api/v1/nodes/plan-node")
     file.write_text(file.read_text().replace("steps: 60", "step: 60"))
