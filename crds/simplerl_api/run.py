@@ -1,5 +1,7 @@
 """What a driver reads at its start: one JSON file, the same on a laptop and in the pods."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -8,6 +10,7 @@ from simplerl_api.mounts import RUN_FOLDER
 from simplerl_api.plan import Plan
 from simplerl_api.progress import PORT
 from simplerl_api.spec.job import Spec
+from simplerl_api.status import Adaptation
 from simplerl_api.struct import Struct
 
 RUN_FILE = "run.json"
@@ -15,12 +18,14 @@ ENTRYPOINT = f"python -m simplerl_trainer.driver {RUN_FOLDER}/{RUN_FILE}"
 """Entrypoint of the Ray job: constant, so that no text of a user's reaches a shell."""
 
 
-def entrypoint(attempt: int, submission_id: str, cluster: str) -> str:
+def entrypoint(attempt: int, submission_id: str, cluster: str, adaptations: Sequence[Adaptation] = ()) -> str:
     """Entrypoint of an attempt. One that is submitted to an earlier attempt's RayCluster finds that one's run file,
-    which cannot change: its own number and id come as arguments (a number, and a name made of a-z, 0-9 and -)."""
+    which cannot change: its own number and id come as arguments (a number, and a name made of a-z, 0-9 and -), and so
+    do adaptations (names of fields, and numbers or true)."""
     if submission_id == cluster:
         return ENTRYPOINT
-    return f"{ENTRYPOINT} --attempt {attempt} --submission {submission_id}"
+    adapts = "".join(f" --adapt {one.path}={json.dumps(one.to)}" for one in adaptations)
+    return f"{ENTRYPOINT} --attempt {attempt} --submission {submission_id}{adapts}"
 
 
 class Run(Struct):

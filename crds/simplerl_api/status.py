@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from simplerl_api.plan import Plan
 from simplerl_api.struct import Struct
@@ -83,6 +83,21 @@ class EnginePodsStatus(Struct):
     """Since when there are so many."""
     seconds: int = 0
     """Seconds of all of them in this attempt up to then."""
+
+
+class Adaptation(Struct):
+    """A change of the spec for the attempts that follow one which ran out of memory."""
+
+    attempt: int
+    """The first attempt that has it."""
+    reason: Annotated[str, Field(max_length=64)]
+    """How the attempt before it ended."""
+    path: Annotated[str, Field(max_length=253)]
+    """The field of the spec, for example rollout.maxNumBatchedTokens."""
+    before: JsonValue = Field(default=None, alias="from")
+    """Its value before; absent where the spec had none."""
+    to: JsonValue
+    """Its value from then on."""
 
 
 class ClusterStatus(Struct):
@@ -254,6 +269,9 @@ class Status(Struct):
     """When anything last moved."""
     attempts: Annotated[list[AttemptStatus], Field(max_length=5)] = Field(default_factory=list)
     """The last five attempts that ended."""
+    adaptations: Annotated[list[Adaptation], Field(max_length=20)] = Field(default_factory=list)
+    """What was changed when attempts ran out of memory (spec.recovery.onOutOfMemory: Adapt), in order: the effective
+    spec is the spec and these."""
     cluster: ClusterStatus | None = None
     """The RayCluster of the attempt."""
     training: TrainingStatus | None = None

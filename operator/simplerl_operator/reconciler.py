@@ -184,7 +184,7 @@ class Reconciler:
             case Action.SUBMIT:
                 assert seen.head_pod is not None, "a head was found before the driver is submitted"
                 base = head_address.dashboard(job, seen.head_pod, self._settings.head_address)
-                entrypoint = run.entrypoint(job.attempt, job.submission_id, job.cluster_name)
+                entrypoint = run.entrypoint(job.attempt, job.submission_id, job.cluster_name, job.status.adaptations)
                 await self._ray_jobs.submit(base, self._tokens.of(job), job.submission_id, entrypoint)
             case Action.DRAIN:
                 assert seen.head_pod is not None, "a head was found before its driver is asked to drain"

@@ -1,6 +1,6 @@
 """The driver: the Ray job's entrypoint. It holds no GPU and imports neither vllm nor deepspeed.
 
-python -m simplerl_trainer.driver RUN.json [--attempt N --submission ID]
+python -m simplerl_trainer.driver RUN.json [--attempt N --submission ID [--adapt PATH=VALUE ...]]
 """
 
 import argparse
@@ -11,7 +11,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from simplerl_api import credentials
+from simplerl_api import adaptations, credentials
 from simplerl_api import run as runs
 from simplerl_api.failures import EXIT_CODES, FailureReason, TrainerFailure
 from simplerl_api.run import Run
@@ -120,9 +120,11 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="the run's file")
     parser.add_argument("--attempt", type=int, help="number of the attempt, where it is not the file's")
     parser.add_argument("--submission", help="its submission id, likewise")
+    parser.add_argument("--adapt", action="append", default=[], help="a field of its spec that has changed since")
     given = parser.parse_args()
     own = {"attempt": given.attempt, "submission_id": given.submission}
     run = runs.read(given.run).model_copy(update={name: value for name, value in own.items() if value is not None})
+    run = adaptations.taken_up(run, given.adapt)
     sys.exit(asyncio.run(drive(run, token=os.environ.get(TOKEN_VARIABLE), address="auto", local=False)))
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from simplerl_api.status import Phase
+from simplerl_api.status import Adaptation, Phase
 from simplerl_operator.decide.reasons import Reason
 from simplerl_operator.observe.ray_cluster import Group
 
@@ -48,7 +48,7 @@ class Ended:
     charged: bool
     """Whether it counts against spec.recovery.backoffLimit."""
     counted: bool = True
-    """Whether it counts at all; a suspension does not."""
+    """Whether it counts at all; a suspension does not, nor one after which the next attempt is another one."""
     retry: float | None = None
     """When the next attempt may begin, in seconds since 1970."""
 
@@ -89,6 +89,8 @@ class Decision:
     """An attempt begins."""
     ended: Ended | None = None
     """The attempt ends."""
+    adaptation: Adaptation | None = None
+    """What the next attempt does differently."""
     submitted: bool = False
     """The submission has been seen at Ray's Jobs API."""
     engine_pods: EnginePods | None = None

@@ -46,6 +46,8 @@ def compose(seen: Observation, decision: Decision, now: float) -> Status:
         fields |= figures.read(progress, before, now) | charges.forgiven(seen)
     if decision.over:
         fields |= _ending(decision, now)
+    if decision.adaptation is not None:
+        fields["adaptations"] = [*before.adaptations, decision.adaptation]
     if decision.over or decision.ended:
         fields |= _attempt(seen, decision, fields, now)
     elif decision.phase is Phase.RECOVERING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simplerl_api import names, validation
+from simplerl_api import adaptations, names, validation
 from simplerl_api.job_defaults import JobDefaults
 from simplerl_api.plan import PlacementKind, Plan, make_plan
 from simplerl_api.plan_error import PlanError
@@ -28,7 +28,7 @@ class Job:
     resource_version: str
     deleting: bool
     spec: Spec | None
-    """The spec; None where it has faults."""
+    """The effective spec, with status.adaptations; None where it has faults."""
     plan: Plan | None
     """The plan: the one of the first start, or the one that the spec makes now."""
     faults: tuple[str, ...]
@@ -114,6 +114,9 @@ def read(document: dict[str, Any], trainer_image: str, defaults: JobDefaults | N
     status = Status.model_validate(document.get("status", {}), extra="ignore")
     spec, faults = _spec(document)
     plan = status.plan if status.start_time is not None else None
+    if spec is not None and plan is not None and status.adaptations:
+        spec = adaptations.effective(spec, status.adaptations)
+        plan = adaptations.adapted(plan, spec)
     suspended = status.phase is Phase.SUSPENDED  # the next attempt is made of what spec.cluster says then
     if (plan is None or suspended) and spec is not None:
         try:
