@@ -143,6 +143,60 @@ def test_a_driver_that_fails_alone_is_submitted_again_in_the_same_pods(parts: Pa
     eventually("the RayCluster to go", lambda: cluster.find() is None)
 
 
+def test_after_running_out_of_memory_the_next_attempts_hold_less_at_once(parts: Parts) -> None:
+    life = Life(*parts, recovery={"backoffLimit": 0})
+    cluster = life.training()
+    life.head.say(state="Failed", step=7, failure={"reason": "RolloutOutOfMemory", "message": "engine 0 is full"})
+    status = life.reaches("Recovering", "RolloutOutOfMemory")
+    first = {
+        "attempt": 2, "reason": "RolloutOutOfMemory", "path": "rollout.maxNumBatchedTokens", "from": 8192, "to": 4096,
+    }  # fmt: skip
+    assert (status["failures"], status["interruptions"], status["adaptations"]) == (0, 0, [first])
+    assert status["attempts"][-1]["message"] == (
+        "engine 0 is full; the next attempt has rollout.maxNumBatchedTokens 4096 in place of 8192"
+    )
+    eventually("the second submission", lambda: len(life.head.submissions) == 2, 30)
+    again = f"{cluster.name}-r2"
+    adapts = "--adapt rollout.maxNumBatchedTokens=4096"
+    assert life.head.submissions[1]["entrypoint"] == f"{ENTRYPOINT} --attempt 2 --submission {again} {adapts}"
+
+    life.head.progress = documents.progress(again, state="Training", step=8, sequence=1)
+    life.reaches("Training", "Training")
+    life.head.say(state="Failed", failure={"reason": "TrainingOutOfMemory", "message": "rank 0 is full"})
+    status = life.reaches("Recovering", "TrainingOutOfMemory")
+    assert [a["path"] for a in status["adaptations"]] == [
+        "rollout.maxNumBatchedTokens",
+        status["adaptations"][1]["path"],
+    ]
+    tokens = status["adaptations"][1]
+    assert (tokens["path"], tokens["to"] * 2) == ("training.maxTokensPerMicroBatch", tokens["from"])
+    eventually("the third submission", lambda: len(life.head.submissions) == 3, 30)
+    assert life.head.submissions[2]["entrypoint"] == (
+        f"{ENTRYPOINT} --attempt 3 --submission {cluster.name}-r3 {adapts}"
+        f" --adapt training.maxTokensPerMicroBatch={tokens['to']}"
+    )
+
+    # a new RayCluster's own run file has both
+    life.head.progress = documents.progress(f"{cluster.name}-r3", state="Training", step=9, sequence=1)
+    life.reaches("Training", "Training")
+    assert life.status["plan"]["maxTokensPerMicroBatch"] == tokens["from"], "the plan of the RayCluster's start"
+    head_preempted(cluster)
+    life.reaches("Recovering", "Interrupted")
+    cluster.delete_pods()
+    life.attempt = 4
+    life.training(attempt=4)
+    assert life.head.submissions[-1]["entrypoint"] == ENTRYPOINT
+    name = life.status["cluster"]["name"]
+    run = life.plane.find(f"/api/v1/namespaces/{life.namespace}/configmaps/{name}")["data"]["run.json"]
+    taken = Run.model_validate_json(run)
+    assert taken.spec.rollout.max_num_batched_tokens == 4096
+    assert taken.plan.max_tokens_per_micro_batch == taken.spec.training.max_tokens_per_micro_batch == tokens["to"]
+    assert life.status["plan"]["maxTokensPerMicroBatch"] == tokens["to"]
+    assert life.plane.find(life.path)["spec"]["rollout"].get("maxNumBatchedTokens", 8192) == 8192, (
+        "the user's spec stays the user's"
+    )
+
+
 def test_a_run_that_gets_further_is_not_ended_by_the_sum_of_its_failures(parts: Parts) -> None:
     life = Life(*parts, recovery=RETRIED)
     cluster = life.training()

@@ -76,6 +76,64 @@ def test_failures_count_since_the_run_last_got_further(row: Row) -> None:
     assert status.failure_step == (reached if row.state == "Failed" else row.at if row.counted else None)
 
 
+MEMORY = [
+    pytest.param(
+        "TrainingOutOfMemory", {}, Phase.RECOVERING, 0,
+        "rank 1 ran out of memory; the next attempt has training.maxTokensPerMicroBatch 2048 in place of 4096",
+        id="another attempt holds less at once, and nothing is charged",
+    ),
+    pytest.param(
+        "RolloutOutOfMemory", {"backoffLimit": 0}, Phase.RECOVERING, 0,
+        "rank 1 ran out of memory; the next attempt has rollout.maxNumBatchedTokens 4096 in place of 8192",
+        id="also where none may fail",
+    ),
+    pytest.param(
+        "TrainingOutOfMemory", {"onOutOfMemory": "Retry", "backoffLimit": 1}, Phase.RECOVERING, 1,
+        "rank 1 ran out of memory", id="as it is, where the job says so",
+    ),
+    pytest.param(
+        "LostRank", {"backoffLimit": 1}, Phase.RECOVERING, 1, "rank 1 ran out of memory",
+        id="another end adapts nothing",
+    ),
+]  # fmt: skip
+
+
+def out_of_memory(reason: str, recovery: dict[str, Any], changes: list[dict[str, Any]]) -> Observation:
+    found = job(submitted(phase="Training", adaptations=changes), recovery=recovery)
+    failure = {"reason": reason, "message": "rank 1 ran out of memory"}
+    return seen(job=found, progress=progress(state="Failed", failure=failure))
+
+
+@pytest.mark.parametrize(("reason", "recovery", "phase", "failures", "message"), MEMORY)
+def test_an_attempt_that_ran_out_of_memory(
+    reason: str, recovery: dict[str, Any], phase: Phase, failures: int, message: str
+) -> None:
+    observation = out_of_memory(reason, recovery, [])
+    status = compose(observation, decide(observation, NOW), NOW)
+    assert (status.phase, status.failures, status.interruptions) == (phase, failures, 0)
+    assert status.attempts[-1].message == message
+    assert [a.attempt for a in status.adaptations] == ([2] if "the next attempt has" in message else [])
+
+
+def test_changes_add_up_until_nothing_is_left_to_change() -> None:
+    changes: list[dict[str, Any]] = []
+    said: list[str] = []
+    while True:
+        observation = out_of_memory("TrainingOutOfMemory", {"backoffLimit": 0}, changes)
+        status = compose(observation, decide(observation, NOW), NOW)
+        if status.phase is Phase.FAILED:
+            break
+        changes = [a.document() for a in status.adaptations]
+        said.append(f"{changes[-1]['path']} {changes[-1].get('from')} {changes[-1]['to']}")
+    assert said == [
+        "training.maxTokensPerMicroBatch 4096 2048", "training.maxTokensPerMicroBatch 2048 1032",
+        "training.gradientCheckpointing None True",
+    ]  # fmt: skip
+    assert status.failure is not None
+    assert (status.failure.reason, status.failure.message) == ("TrainingOutOfMemory", "rank 1 ran out of memory")
+    assert len(status.adaptations) == len(said), "what was changed stays to be seen"
+
+
 def test_a_run_of_weeks_outlives_any_number_of_rare_failures() -> None:
     status = Status.model_validate(submitted(phase="Training"))
     for number in range(1, 40):
