@@ -14,7 +14,8 @@ NEWEST_STEPS = 10
 """Steps whose mean is the split of a step's time."""
 NEWEST_EVENTS = 8
 _KEPT = (
-    "training", "evaluations", "checkpoint", "model", "failure", "attempts", "versions", "startTime", "completionTime",
+    "training", "evaluations", "checkpoint", "model", "failure", "attempts", "adaptations", "versions",
+    "startTime", "completionTime",
 )  # fmt: skip
 
 

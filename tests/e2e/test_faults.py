@@ -123,6 +123,7 @@ FAULTS = {
     "worker short of memory": Fault(
         done="96 % of the limit of a rank's container taken: Ray's memory monitor ends the rank", act=share_eaten,
         ends=frozenset({"TrainingOutOfMemory"}), kept=True,
+        charged=False,  # the next attempt has smaller micro-batches
     ),
     "engine's pod deleted": Fault(done="`kubectl delete pod` of the worker with the one engine", act=engine_deleted),
     "rank's pod deleted": Fault(
