@@ -479,5 +479,6 @@ def test_pods_of_ranks_alone_drain_before_they_end() -> None:
     ranks, passing = built.ray_cluster(elastic())["spec"]["workerGroupSpecs"]
     assert "lifecycle" in ranks["template"]["spec"]["containers"][0]
     assert "lifecycle" not in passing["template"]["spec"]["containers"][0]
+    assert [g["template"]["spec"]["terminationGracePeriodSeconds"] for g in (ranks, passing)] == [150, 30]
     marks = [g["rayStartParams"]["resources"] for g in (ranks, passing)]
     assert marks == ["'{\"simplerl_ranks\": 1}'", "'{\"simplerl_engines\": 1}'"]

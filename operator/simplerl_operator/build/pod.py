@@ -63,7 +63,10 @@ def worker(job: Job, *, passing: bool = False) -> dict[str, Any]:
     container["ports"] = [{"name": "metrics", "containerPort": METRICS_PORT}]
     if not (passing or job.engines_apart):  # a pod without ranks may go while training goes on
         container["lifecycle"] = _drain(job)
-    return _template(job, pods.WORKER, cluster.workers, container)
+    template = _template(job, pods.WORKER, cluster.workers, container)
+    if passing:  # it drains nothing, and KubeRay makes no other pod of its group until it is gone
+        template["spec"]["terminationGracePeriodSeconds"] = _GRACE_SECONDS
+    return template
 
 
 def _drain(job: Job) -> dict[str, Any]:
