@@ -398,9 +398,59 @@ def test_only_what_it_cannot_do_without_ends_an_attempt(observation: Observation
     assert aftermath.lost_unseen(observation) == (reason == "WorkerLost")
 
 
+NO_ENGINES = {"reason": "LostEngines", "message": "no rollout engine is left"}
+STOOD_STILL = {"state": "Training", "lastProgress": NOW - 700, "activity": "rollout"}
+LONG_AGO = dict.fromkeys(("startTime", "attemptStartTime"), rfc3339(NOW - 9000))
+WITHOUT: list[tuple[str, Observation, str, str, int]] = [
+    (
+        "no engine is left, and no pod for one",
+        trains(group(3), engines(0, **PENDING, unscheduled=FULL), (0, 6),
+               progress=progress(state="Failed", failure=NO_ENGINES)),
+        "Interrupted",
+        f"no rollout engine is left; 0 of at least 1 pods of engines are ready: pod {name(0)}: {FULL}",
+        0,
+    ),
+    (
+        "though there are pods",
+        trains(group(3), engines(0, 1, 2), (0, 6), progress=progress(state="Failed", failure=NO_ENGINES)),
+        "LostEngines",
+        "no rollout engine is left",
+        1,
+    ),
+    (
+        "nothing moves, and there is no pod for an engine",
+        trains(group(3), (), (0, 6), job=elastic(running(**LONG_AGO)),
+               progress=progress(**STOOD_STILL)),
+        "Interrupted",
+        "nothing moved in rollout for 600 s (spec.recovery.stallTimeoutSeconds); 0 of at least 1 pods of engines are "
+        "ready",
+        0,
+    ),
+    (
+        "nothing moves, though there are",
+        trains(group(3), engines(0), (0, 6), job=elastic(running(**LONG_AGO)),
+               progress=progress(**STOOD_STILL)),
+        "Stalled",
+        "nothing moved in rollout for 600 s (spec.recovery.stallTimeoutSeconds)",
+        1,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("observation", "reason", "message", "failures"), [w[1:] for w in WITHOUT], ids=[w[0] for w in WITHOUT]
+)
+def test_an_attempt_that_the_cluster_gives_no_engines_is_not_charged(
+    observation: Observation, reason: str, message: str, failures: int
+) -> None:
+    status = compose(observation, decide(observation, NOW), NOW)
+    ended = status.attempts[-1]
+    assert (status.phase, ended.reason, ended.message) == (Phase.RECOVERING, reason, message)
+    assert (status.failures, status.interruptions) == (failures, 1 - failures)
+
+
 def test_the_next_attempt_goes_on_in_pods_that_are_well_whatever_engines_came_and_went() -> None:
-    ends = {"reason": "LostEngines", "message": "no engine is left"}
-    first = trains(group(3), engines(0), (6, 6), progress=progress(state="Failed", failure=ends))
+    first = trains(group(3), engines(0), (6, 6), progress=progress(state="Failed", failure=NO_ENGINES))
     status = compose(first, decide(first, NOW), NOW)
     again = seen(job=elastic(status.document()), cluster=group(2), pods=(HEAD, RANKS, *engines(7)))
     decision = decide(again, NOW + 60)

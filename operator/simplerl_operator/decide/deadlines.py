@@ -81,7 +81,10 @@ def stalled(seen: Observation, now: float) -> Decision | None:
     if not clocks.training(seen) or now < clocks.last_progress(seen, now) + limit:
         return None
     activity = f" in {seen.progress.activity}" if seen.progress and seen.progress.activity else ""
-    return lose(seen, now, Reason.STALLED, f"nothing moved{activity} for {limit} s (spec.recovery.stallTimeoutSeconds)")
+    message = f"nothing moved{activity} for {limit} s (spec.recovery.stallTimeoutSeconds)"
+    if why := trouble.too_few_engines(seen):
+        return lose(seen, now, Reason.INTERRUPTED, f"{message}; {why}", charged=False)
+    return lose(seen, now, Reason.STALLED, message)
 
 
 def _why(seen: Observation) -> str:

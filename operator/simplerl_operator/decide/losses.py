@@ -2,8 +2,10 @@
 
 import signal
 
+from simplerl_api.failures import FailureReason
 from simplerl_api.progress import RunState
 from simplerl_api.status import Phase
+from simplerl_operator.decide import trouble
 from simplerl_operator.decide.decision import Decision
 from simplerl_operator.decide.failure import lose
 from simplerl_operator.decide.reasons import Reason
@@ -30,7 +32,8 @@ def driver_succeeded(seen: Observation, now: float) -> Decision | None:
 
 
 def driver_failed(seen: Observation, now: float) -> Decision | None:
-    """The driver's last document says why the run ended. Where the cluster took a pod from it, that is why."""
+    """The driver's last document says why the run ended. Where the cluster took a pod from it, that is why; so it is
+    where pods that come and go did not come."""
     last = seen.last_document
     if last is None or not last.finished:
         return None
@@ -41,6 +44,8 @@ def driver_failed(seen: Observation, now: float) -> Decision | None:
         return lose(seen, now, Reason.DRAINED, "the driver was asked to drain, and has done so", charged=False)
     if last.failure is None:
         return lose(seen, now, Reason.DRIVER_FAILED, "the driver ended without saying why")
+    if last.failure.reason == FailureReason.LOST_ENGINES and (why := trouble.too_few_engines(seen)):
+        return lose(seen, now, Reason.INTERRUPTED, f"{last.failure.message}; {why}", charged=False)
     return lose(seen, now, last.failure.reason, last.failure.message + out_of_memory(seen))
 
 

@@ -103,7 +103,8 @@ class Reason(StrEnum):
     WORKER_LOST = "WorkerLost"
     """A worker pod ended or was deleted."""
     INTERRUPTED = "Interrupted"
-    """The cluster ended a pod (preemption, eviction, drain, a lost node); not charged."""
+    """The cluster ended a pod (preemption, eviction, drain, a lost node), or gave none to engines that come and go; not
+    charged."""
     DRAINED = "Drained"
     """The driver was asked to drain and has saved its last finished step; not charged."""
     HALF_PLACED = "HalfPlaced"

@@ -39,6 +39,15 @@ def of_engines(seen: Observation) -> tuple[Reason, str] | None:
     return None if left is None else (Reason.UNSCHEDULABLE, f"pod {left.name}: {left.unscheduled}")
 
 
+def too_few_engines(seen: Observation) -> str:
+    """The sentence about pods that come and go where fewer are there than the attempt starts with."""
+    ready, least = seen.ready_engine_pods, seen.least_engine_pods
+    if ready >= least:
+        return ""
+    found = of_engines(seen)
+    return f"{ready} of at least {least} pods of engines are ready" + (f": {found[1]}" if found else "")
+
+
 def _not_made(pods: Sequence[Pod], seen: Observation) -> tuple[Reason, str] | None:
     """What keeps containers from being made."""
     return next((found for pod in pods if (found := _image(pod, seen) or _container(pod))), None)

@@ -217,9 +217,14 @@ class Observation:
     @property
     def ready(self) -> bool:
         """Whether every pod that it starts with is there and ready."""
-        core, passing = _alive(self.core), _alive(self.engine_pods)
+        core = _alive(self.core)
         whole = len(core) == len(self.core) == self.wanted_core and self.head_pod is not None
-        return self.cluster is not None and whole and len(passing) >= self.least_engine_pods
+        return self.cluster is not None and whole and self.ready_engine_pods >= self.least_engine_pods
+
+    @property
+    def ready_engine_pods(self) -> int:
+        """Of the pods that come and go, those that are there and ready."""
+        return len(_alive(self.engine_pods))
 
     @property
     def awaited(self) -> tuple[Pod, ...]:
