@@ -235,6 +235,7 @@ def measured(fleet: Fleet, count: int, kinds: Sequence[str], running_seconds: fl
         out["peak_memory_mb"] = usage.peak_mb()
         seconds, meanwhile = restart(fleet, namespace, count)
         out["restart"] = {"seconds": round(seconds, 1), "writes": meanwhile}
+        out["restart"]["peak_memory_mb"] = measure.Usage(operator.pid).peak_mb()
         if killed:
             found = sorted(latencies(fleet, namespace, min(killed, count)))
             out["latency_seconds"] = {"median": measure.quantile(found, 0.5), "p99": measure.quantile(found, 0.99)}

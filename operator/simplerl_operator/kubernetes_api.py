@@ -10,7 +10,9 @@ from typing import Any, Self
 import aiohttp
 from kubernetes.aio import client, config
 
+from simplerl_operator import listed
 from simplerl_operator.kinds import LEASE, Kind
+from simplerl_operator.listed import Listed
 from simplerl_operator.server_clock import ServerClock
 
 Document = dict[str, Any]
@@ -30,6 +32,8 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """The object in an answer without spec and status: what was sent is known, and to encode it takes time."""
 _APPLY = "application/apply-patch+yaml"
 _EDIT = "application/json-patch+json"
+_PAGE = 250
+"""Objects in an answer to a list of all that there are."""
 _LIST_OF_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
@@ -125,12 +129,19 @@ class KubernetesApi:
         items: list[Document] = (await self._request("list", kind, kind.path(namespace), query))["items"]
         return items
 
-    async def versions(self, kind: Kind, namespace: str | None, labels: str | None = None) -> dict[str, str]:
-        """The resourceVersion of each object by uid; no more than their metadata is read."""
-        query = [] if labels is None else [("labelSelector", labels)]
-        found = await self._request("list", kind, kind.path(namespace), query, accept=_LIST_OF_METADATA)
-        # a list of metadata that is empty has null for its items
-        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in found["items"] or ()}
+    async def listed(self, kind: Kind, namespace: str | None, labels: str | None = None) -> Sequence[Listed]:
+        """What there is of a kind. Metadata alone, and some hundred at a time: whole objects of a thousand jobs would
+        need more memory for a moment than all else."""
+        query = [("limit", str(_PAGE))] + ([] if labels is None else [("labelSelector", labels)])
+        found: list[Listed] = []
+        proceed: str | None = ""
+        while proceed is not None:
+            more = [("continue", proceed)] if proceed else []
+            page = await self._request("list", kind, kind.path(namespace), query + more, accept=_LIST_OF_METADATA)
+            # a list of metadata that is empty has null for its items
+            found += (listed.read(item) for item in page["items"] or ())
+            proceed = page["metadata"].get("continue") or None
+        return found
 
     async def create(self, kind: Kind, namespace: str, manifest: Document, *, rehearse: bool = False) -> Document:
         """Creates an object, whose metadata it returns; fields that the API does not know are refused. `rehearse` stops

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Sequence
 from typing import Self
 
 import aiohttp
@@ -15,9 +16,10 @@ from aiohttp import web
 from simplerl_api import names
 from simplerl_operator import server
 from simplerl_operator.apply import operator_key
-from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER
+from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER, Kind
 from simplerl_operator.kubernetes_api import KubernetesApi, Refused, Unavailable
 from simplerl_operator.lease import Lease
+from simplerl_operator.listed import Listed
 from simplerl_operator.metrics import Metrics
 from simplerl_operator.observe.evidence import Evidence
 from simplerl_operator.observe.job import Key
@@ -162,23 +164,23 @@ class Operation:
             self._resynced = time.monotonic()
             pause = self._settings.resync_seconds
             try:
-                for namespace in self._settings.namespaces or (None,):
-                    for document in await self._api.list(JOB, namespace):
-                        self.queue.add((document["metadata"]["namespace"], document["metadata"]["name"]))
-                await self._hold_watches_against_lists()
+                for job in await self._hold_watch_against_list(JOB):
+                    self.queue.add((job.namespace, job.name))
+                for kind in (RAY_CLUSTER, POD):
+                    await self._hold_watch_against_list(kind, names.LABEL_JOB)
                 self._missing_right = None
             except (Unavailable, Refused) as error:
                 self._missing_right = str(error) if isinstance(error, Refused) else None
                 _log.warning("jobs could not be listed", extra={"why": str(error)})
                 pause = min(pause, _LIST_AGAIN)
 
-    async def _hold_watches_against_lists(self) -> None:
-        for kind, labels in ((JOB, None), (RAY_CLUSTER, names.LABEL_JOB), (POD, names.LABEL_JOB)):
-            listed: dict[str, str] = {}
-            self.watches.ask(kind.plural)
-            for namespace in self._settings.namespaces or (None,):
-                listed |= await self._api.versions(kind, namespace, labels)
-            self.watches.compare(kind.plural, listed, time.monotonic())
+    async def _hold_watch_against_list(self, kind: Kind, labels: str | None = None) -> Sequence[Listed]:
+        self.watches.ask(kind.plural)
+        found: list[Listed] = []
+        for namespace in self._settings.namespaces or (None,):
+            found += await self._api.listed(kind, namespace, labels)
+        self.watches.compare(kind.plural, {one.uid: one.version for one in found}, time.monotonic())
+        return found
 
     def _ill(self) -> str | None:
         if not self.queue.alive:

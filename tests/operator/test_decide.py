@@ -199,11 +199,27 @@ ROWS = [
     ),
     Row(
         "pods that do not exist yet are waited for",
-        seen(started(), cluster=ray_cluster(conditions={}), pods=()),
+        seen(started(), cluster=ray_cluster(conditions={}, created=rfc3339(NOW - 19)), pods=()),
         phase="Provisioning",
         reason="WaitingForPods",
         message="0 of 4 pods are ready",
         wake=10.0,
+    ),
+    Row(
+        "a RayCluster whose turn at KubeRay has not come is looked at more and more seldom",
+        seen(started(), cluster=ray_cluster(conditions={}, created=rfc3339(NOW - 50)), pods=()),
+        phase="Provisioning",
+        reason="WaitingForPods",
+        message="0 of 4 pods are ready",
+        wake=25.0,
+    ),
+    Row(
+        "but once a minute",
+        seen(started(), cluster=ray_cluster(conditions={}, created=rfc3339(NOW - 300)), pods=()),
+        phase="Provisioning",
+        reason="WaitingForPods",
+        message="0 of 4 pods are ready",
+        wake=60.0,
     ),
     Row(
         "pods that are not all ready are counted",

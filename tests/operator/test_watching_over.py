@@ -10,8 +10,8 @@ from kubernetes.aio import client, config
 from tests.operator.control_plane import ADMIN_TOKEN, ControlPlane
 
 from simplerl_api.status import Phase
-from simplerl_operator import lease
-from simplerl_operator.kinds import JOB, POD, RAY_CLUSTER
+from simplerl_operator import kubernetes_api, lease
+from simplerl_operator.kinds import CONFIG_MAP, JOB, POD, RAY_CLUSTER
 from simplerl_operator.kubernetes_api import KubernetesApi, NotOurs
 from simplerl_operator.lease import Sight
 from simplerl_operator.metrics import Metrics
@@ -115,8 +115,26 @@ async def test_a_list_of_nothing_is_empty(plane: ControlPlane, namespace: str) -
     api = KubernetesApi(configuration)
     try:
         for kind in (JOB, RAY_CLUSTER, POD):
-            assert await api.versions(kind, namespace) == {}
+            assert await api.listed(kind, namespace) == []
             assert await api.list(kind, namespace) == []
+    finally:
+        await api.close()
+
+
+async def test_a_list_of_many_is_whole_page_by_page(
+    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # in one answer a thousand whole jobs took the operator from 139 to 229 MB
+    monkeypatch.setattr(kubernetes_api, "_PAGE", 2)
+    for i in range(5):
+        plane.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"c-{i}"}})
+    configuration = client.Configuration()
+    await config.load_kube_config(str(plane.kubeconfig(ADMIN_TOKEN)), client_configuration=configuration)
+    api = KubernetesApi(configuration)
+    try:
+        assert [(c.namespace, c.name) for c in await api.listed(CONFIG_MAP, namespace)] == [
+            (namespace, f"c-{i}") for i in range(5)
+        ]
     finally:
         await api.close()
 

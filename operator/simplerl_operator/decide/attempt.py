@@ -1,6 +1,7 @@
 """Rules of an attempt that goes its ordinary way: RayCluster, pods, lock, submission, training."""
 
 from simplerl_api.status import Phase
+from simplerl_operator import clock
 from simplerl_operator.decide import clocks, engine_pods, losses, queue, trouble
 from simplerl_operator.decide.decision import ITS_EVENTS_COME, Action, Decision
 from simplerl_operator.decide.failure import fail
@@ -13,6 +14,8 @@ _RETRY = 5.0
 """Seconds after a refused creation or submission."""
 _STANDS_STILL = 10.0
 """Seconds after which pods that do not come up are looked at without an event."""
+_LONGEST_LOOK = 60.0
+"""Seconds between two looks at a RayCluster that has no pods yet."""
 _SILENCE = 60.0
 """Seconds without a sign of life after which a silent driver is spoken of; one missed poll is not a state."""
 
@@ -72,8 +75,9 @@ def wait_for_pods(seen: Observation, now: float) -> Decision | None:
     """Until the driver is submitted, all pods must be ready; of those that come and go, as many as it starts with."""
     if seen.assembled or seen.job.submitted:
         return None
-    found = trouble.of(seen)
+    found, look = trouble.of(seen), _STANDS_STILL
     if found is None:
+        look = _next_look(seen, now)
         ready = sum(pod.ready for pod in seen.pods)
         slow = [
             f"{pod.role} pod {pod.name} was too slow, and KubeRay makes another" for pod in losses.slow_starts(seen)
@@ -89,8 +93,16 @@ def wait_for_pods(seen: Observation, now: float) -> Decision | None:
         reason=reason,
         message=message,
         cluster_ready=False,
-        wake=min(_STANDS_STILL, clocks.until_deadline(seen, now)),
+        wake=min(look, clocks.until_deadline(seen, now)),
     )
+
+
+def _next_look(seen: Observation, now: float) -> float:
+    """Seconds. Pods that stand still are asked why at an even pace. A RayCluster without any waits for its turn at
+    KubeRay, which says at once what keeps it from making them: of a thousand, each is looked at ever more seldom."""
+    if seen.pods or seen.cluster is None:
+        return _STANDS_STILL
+    return min(max(_STANDS_STILL, (now - clock.seconds(seen.cluster.created)) / 2), _LONGEST_LOOK)
 
 
 def open_lock(seen: Observation, now: float) -> Decision | None:
