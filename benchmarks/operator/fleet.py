@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.operator import measure
-from benchmarks.operator.plane import WRITERS, Fleet, running
+from benchmarks.operator.plane import KUBERAY_WORKERS, WRITERS, Fleet, running
 from tests.operator import documents
 from tests.operator.control_plane import OPERATOR_USER
 
@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument(
         "--kuberay-workers",
         type=int,
-        default=8,
+        default=KUBERAY_WORKERS,
         help="objects of a kind that KubeRay handles at once; by its chart 1",
     )
     parser.add_argument("--step-seconds", type=float, default=60.0, help="how long each job's steps take")

@@ -22,12 +22,14 @@ _STAGES = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fas
 _RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
 WRITERS = 8
 """Objects that are created at the same time."""
+KUBERAY_WORKERS = 8
+"""Objects of a kind that KubeRay handles at the same time, where nothing else is said; its chart says 1."""
 
 
 class Fleet:
     """The cluster and what runs beside it."""
 
-    def __init__(self, folder: Path, kubelet: Sequence[Mapping[str, Any]] = (), kuberay_workers: int = 8) -> None:
+    def __init__(self, folder: Path, kubelet: Sequence[Mapping[str, Any]], kuberay_workers: int) -> None:
         """`kubelet`: kwok's objects that say what its kubelets answer to logs and port-forward. `kuberay_workers`:
         objects of a kind that KubeRay handles at the same time."""
         self.folder = folder
@@ -143,7 +145,7 @@ class Fleet:
 
 @contextmanager
 def running(
-    folder: Path, nodes: int, kubelet: Sequence[Mapping[str, Any]] = (), kuberay_workers: int = 8
+    folder: Path, nodes: int, kubelet: Sequence[Mapping[str, Any]] = (), kuberay_workers: int = KUBERAY_WORKERS
 ) -> Iterator[Fleet]:
     """A fleet's cluster while the context is open."""
     fleet = Fleet(folder, kubelet, kuberay_workers)

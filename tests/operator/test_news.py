@@ -1,11 +1,21 @@
 """Which events of pods and RayClusters call for a look at once."""
 
+import asyncio
+from collections.abc import Sequence
+
+import aiohttp
 import pytest
+from kubernetes.aio import client
 from tests.operator.observations import pod, ray_cluster
 
 from simplerl_api.status import Termination
+from simplerl_operator.kubernetes_api import KubernetesApi
+from simplerl_operator.observe.job import Key
 from simplerl_operator.observe.pods import Pod, Waiting
 from simplerl_operator.observe.ray_cluster import RayCluster, RayCondition
+from simplerl_operator.operation import SETTLE_SECONDS, Operation
+from simplerl_operator.settings import Settings
+from simplerl_operator.work_queue import WorkQueue
 
 OOM = Termination(pod="p", container="ray", exit_code=137, reason="OOMKilled")
 ON_ITS_WAY = {"ready": False, "phase": "Pending"}
@@ -44,3 +54,45 @@ def test_a_pod_comes_up_while_nothing_keeps_it_from_being_ready(one: Pod, comes_
 )
 def test_a_ray_cluster_thrives_while_there_is_nothing_to_say_of_it(one: RayCluster, thrives: bool) -> None:
     assert one.thrives is thrives
+
+
+THRIVES, AILS = ray_cluster(), ray_cluster(conditions={"ReplicaFailure": RayCondition("True", "FailedCreate", "quota")})
+
+
+@pytest.mark.parametrize(
+    ("events", "looks"),
+    [
+        ([THRIVES, THRIVES], [False, False]),
+        ([AILS, AILS], [True, True]),
+        ([THRIVES, AILS, THRIVES, THRIVES], [False, True, True, False]),
+        ([AILS, THRIVES, AILS, THRIVES], [True, True, True, True]),
+        ([THRIVES, None], [False, True]),
+        # the next of the name is another one
+        ([AILS, None, THRIVES], [True, True, False]),
+    ],
+)  # fmt: skip
+async def test_that_a_ray_cluster_thrives_again_is_news_once(
+    events: Sequence[RayCluster | None], looks: Sequence[bool]
+) -> None:
+    """None: it is gone."""
+    looked: list[Key] = []
+
+    async def look(key: Key) -> None:
+        looked.append(key)
+
+    async with aiohttp.ClientSession() as session:
+        api = KubernetesApi(client.Configuration())
+        operation = Operation(Settings(trainer_image="registry.example/trainer:1"), api, session)
+        operation.queue = WorkQueue(look, workers=1)
+        operation.queue.start()
+        try:
+            found = []
+            for event in events:
+                operation.ray_cluster_changed(("n", "tiny"), event or THRIVES, gone=event is None)
+                await asyncio.sleep(SETTLE_SECONDS + 0.1)
+                found.append(bool(looked))
+                looked.clear()
+        finally:
+            await operation.queue.stop()
+            await api.close()
+    assert found == looks
