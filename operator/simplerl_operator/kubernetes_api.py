@@ -20,7 +20,8 @@ Document = dict[str, Any]
 FIELD_MANAGER = "simplerl-operator"
 _TIMEOUT_SECONDS = 30.0
 _CONNECTIONS = 32
-_TRANSIENT = frozenset({401, 408, 425, 429})
+_TRANSIENT = frozenset({401, 408, 410, 425, 429})
+"""410: the pages of a list have expired, since too long passed between two of them."""
 _LONGEST_PAUSE = 30.0
 """Seconds; an API server that asks for more is asked again after so long."""
 _GO_AHEAD = 1.0

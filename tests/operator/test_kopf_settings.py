@@ -1,4 +1,4 @@
-"""kopf's settings that an outage depends on."""
+"""kopf's settings that an outage or a fleet depends on."""
 
 import copy
 import itertools
@@ -18,6 +18,11 @@ def test_a_watch_is_tried_again_without_end_and_without_haste() -> None:
         assert first[:6] == [1, 1, 2, 3, 5, 5]
         assert set(first[4:]) == {5}
     assert kopf_settings().watching.reconnect_backoff >= 1
+
+
+def test_kopf_holds_no_object_for_long() -> None:
+    # each object has a task that waits so long for its next event, and would never get hold of it within 0
+    assert 0 < kopf_settings().queueing.idle_timeout <= 0.5
 
 
 def test_kopf_copies_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
