@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-from kubectl_simplerl import commands, dashboard, logs, plan_command, table
+from kubectl_simplerl import commands, dashboard, doctor, logs, plan_command, table
 from kubectl_simplerl.cluster import Cluster, Flags, connected
 from kubectl_simplerl.outcome import Exit, Fault
 from simplerl_operator.kubernetes_api import Refused, Unavailable
@@ -161,6 +161,27 @@ def plan(
         else:
             _print(plan_command.page(found))
         return Exit.OK if found["fits"] and not found["faults"] else Exit.NO
+
+    _run(work, namespace, context, kubeconfig)
+
+
+@app.command("doctor")
+def walk(
+    name: Name,
+    namespace: Namespace = None,
+    output: Output = Format.TABLE,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Why a job does not train: the first broken link, and what to do. Why it is slow: where its seconds go."""
+
+    async def work(cluster: Cluster) -> Exit:
+        found, answer = await doctor.examine(cluster, name)
+        if output is Format.JSON:
+            _print_json(found)
+        else:
+            _print(doctor.page(found))
+        return answer
 
     _run(work, namespace, context, kubeconfig)
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
@@ -87,18 +87,25 @@ async def reached(cluster: Cluster, job: Document) -> AsyncIterator[Head]:
     """The job's head while the context is open, by a forwarded port. Raises Fault."""
     pod = await pod_of(cluster, job)
     token = await token_of(cluster, job)
+    async with opened(cluster, job, pod) as door:
+        yield replace(door, token=token)
+
+
+@asynccontextmanager
+async def opened(cluster: Cluster, job: Document, pod: Document) -> AsyncIterator[Head]:
+    """A head pod's ports while the context is open, without the token. Raises Fault."""
     async with http() as session:
         stand_in = os.environ.get(STAND_IN)
         if stand_in:
             attempt = int(pod["metadata"]["labels"].get(names.LABEL_ATTEMPT, "1"))
             of = names.cluster(job["metadata"]["name"], job["metadata"]["uid"], attempt)
             base = stand_in.replace("{namespace}", cluster.namespace).replace("{cluster}", of).rstrip("/")
-            yield Head(session, base, base, token)
+            yield Head(session, base, base, "")
             return
         name = pod["metadata"]["name"]
         async with port_forward.opened(cluster, f"pod/{name}", (DASHBOARD_PORT, PORT)) as ports:
             dashboard, driver = (f"http://127.0.0.1:{ports[port]}" for port in (DASHBOARD_PORT, PORT))
-            yield Head(session, dashboard, driver, token)
+            yield Head(session, dashboard, driver, "")
 
 
 @dataclass(frozen=True)

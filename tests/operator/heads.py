@@ -24,6 +24,8 @@ class StandIn:
     log: str = ""
     actors: dict[str, str] = field(default_factory=dict)
     """The output of each training rank, by its actor's id."""
+    workers: int = 3
+    """Nodes of Ray that live, without the head's."""
     history: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     """The driver's document; None: nobody listens."""
@@ -79,6 +81,7 @@ class Heads:
                 web.get(at + "/api/jobs/{id}", self._job),
                 web.get(at + "/api/jobs/{id}/logs", self._logs),
                 web.get(at + "/api/v0/actors", self._actors),
+                web.get(at + "/api/v0/nodes", self._nodes),
                 web.get(at + "/api/v0/logs/{media}", self._log_lines),
                 web.get(at + "/progress", self._progress),
                 web.get(at + "/history", self._history),
@@ -141,6 +144,15 @@ class Heads:
         ]
         other = {"actor_id": "e", "class_name": "EngineActor", "state": "ALIVE", "pid": 1, "node_id": "n"}
         return web.json_response({"result": True, "msg": "", "data": {"result": {"result": [other, *found]}}})
+
+    async def _nodes(self, request: web.Request) -> web.Response:
+        if (no := self._door(request)) is not None:
+            return no
+        found = [
+            {"node_ip": f"10.0.0.{i}", "is_head_node": i == 0, "state": "ALIVE", "resources_total": {"CPU": 1.0}}
+            for i in range(self._at(request).workers + 1)
+        ]
+        return web.json_response({"result": True, "msg": "", "data": {"result": {"result": found}}})
 
     async def _log_lines(self, request: web.Request) -> web.StreamResponse:
         """As Ray's: `file` is what there is, `stream` goes on for as long as the head lives."""

@@ -273,6 +273,60 @@ def test_a_plan_says_whether_a_file_fits_on_the_nodes_as_they_are(
     assert 'refused: unknown field "spec.training.step": did you mean steps?' in refused.stdout
 
 
+def links(found: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["state"] for one in found["links"]}
+
+
+def sentence(found: dict[str, Any], name: str) -> str:
+    return next(str(one["sentence"]) for one in found["links"] if one["name"] == name)
+
+
+def test_a_job_that_trains_is_well_until_its_driver_is_silent_or_its_lock_open(life: Life, run: Run) -> None:
+    life.training()
+    life.head.history = {"steps": [{"step": 1, "seconds": {"rollout": 3.0, "update": 1.0, "total": 4.0}}]}
+    life.head.say(step=1, engines={"current": 1, "desired": 1})
+    (ray_job,) = life.head.jobs.values()
+    ray_job["status"] = "RUNNING"
+    found = as_json(run("doctor", "tiny", "-o", "json"))
+    assert set(links(found).values()) == {"ok"}, found
+    assert found["seconds"] == {"rollout": 3.0, "update": 1.0, "total": 4.0}
+    assert [line[:34] for line in found["advice"]] == ["rollout takes 75% of a step: set r"]
+    page = run("doctor", "tiny")
+    assert (page.exit_code, "advice: rollout takes 75%" in page.stdout) == (0, True)
+    assert not any(token in page.output + json.dumps(found) for token in life.head.tokens)
+    life.head.progress = None
+    silent = as_json(run("doctor", "tiny", "-o", "json"), code=1)
+    assert (links(silent)["driver"], links(silent)["engines"]) == ("broken", "not reached")
+    assert "the driver is silent" in sentence(silent, "driver")
+    life.head.locked = False
+    opened = as_json(run("doctor", "tiny", "-o", "json"), code=1)
+    assert (links(opened)["lock"], links(opened)["Ray nodes"]) == ("broken", "not reached")
+
+
+def test_a_pod_without_a_node_is_named_in_the_schedulers_words(life: Life, run: Run) -> None:
+    cluster = life.cluster()
+    pods = cluster.make_pods()
+    cluster.unschedulable(pods[0], "0/3 nodes are available: 3 Insufficient cpu.")
+    life.reaches("Provisioning", "Unschedulable")
+    found = as_json(run("doctor", "tiny", "-o", "json"), code=1)
+    assert links(found)["pods"] == "broken"
+    assert sentence(found, "pods") == (
+        f"Unschedulable: 0 of 4 pods are placed; head pod {pods[0]}: 0/3 nodes are available: 3 Insufficient cpu."
+    )
+
+
+def test_a_job_without_an_operator(plane: ControlPlane, operator: OperatorProcess, run: Run, namespace: str) -> None:
+    operator.stop()
+    try:
+        path = f"/apis/simplerl.io/v1alpha1/namespaces/{namespace}/simplerljobs/tiny"
+        plane.apply(path, documents.job("tiny", namespace))
+        found = as_json(run("doctor", "tiny", "-o", "json"), code=1)
+        assert sentence(found, "operator").startswith("no operator is at work, since nobody holds its Lease")
+    finally:
+        operator.start()
+    assert run("doctor", "nobody").exit_code == 3
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
