@@ -151,7 +151,8 @@ def pods(seen: Objects) -> Link:
     if said := trouble.of(look):
         return broken("pods", f"{said[0]}: {said[1]}")
     ready = sum(pod.ready for pod in current)
-    if ready >= look.wanted_pods:
+    # of pods of engines that come and go as many as the attempt starts with are enough
+    if look.assembled or ready >= look.wanted_pods:
         return ok("pods", f"{ready} of {look.wanted_pods} are ready")
     # claims and warnings of pods that stand still, which the operator has looked up
     if told.get("status") == "False" and told.get("reason") not in _RISING:
