@@ -197,3 +197,48 @@ def test_an_output_that_is_a_file_is_refused_in_one_sentence(tmp_path: Path) -> 
     (tmp_path / "file").write_text("")
     with pytest.raises(local.OtherRun, match=r"^--output .*/file cannot be written \(File exists\): choose"):
         local.prepare(document(), tmp_path / "file", own_ray=True)
+
+
+@pytest.mark.parametrize(
+    ("there", "sentence"),
+    [
+        pytest.param(
+            ["notes.txt"],
+            "holds notes.txt, but no run (run.json): choose an empty folder or one that is not there yet",
+            id="a file",
+        ),
+        pytest.param(
+            ["b", ".git/config", "lost+found/x"],
+            "holds .git and 1 more, but no run (run.json): choose an empty folder or one that is not there yet",
+            id="several",
+        ),
+        pytest.param(
+            ["checkpoints/step-000004/manifest.json", "metrics.jsonl"],
+            "holds checkpoints of a run that did not begin here (there is no run.json): choose another folder, and "
+            "name this one in checkpoint.resumeFrom to go on from there",
+            id="a run of a cluster",
+        ),
+    ],
+)
+def test_a_folder_of_something_else_is_refused_and_stays(tmp_path: Path, there: Sequence[str], sentence: str) -> None:
+    for name in there:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(local.OtherRun) as refused:
+        local.prepare(document(), tmp_path, own_ray=True)
+    assert str(refused.value) == f"--output {tmp_path} {sentence}"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param(["lost+found"], id="a new file system"),
+        pytest.param(["run.partial"], id="a run that was killed at its start"),
+    ],
+)
+def test_a_folder_as_good_as_empty_takes_a_run(tmp_path: Path, there: Sequence[str]) -> None:
+    for name in there:
+        (tmp_path / name).mkdir() if name == "lost+found" else (tmp_path / name).write_text("{")
+    assert local.prepare(document(), tmp_path, own_ray=True).attempt == 1

@@ -9,6 +9,7 @@ from simplerl_api import __version__, names, run, validation
 from simplerl_api.plan import make_plan
 from simplerl_api.spec.cluster import MAX_GPUS_PER_NODE
 from simplerl_api.spec.job import SimpleRLJob, Spec
+from simplerl_trainer.checkpoints import store
 from simplerl_trainer.planning import model_shape
 
 NAMESPACE = "local"
@@ -32,6 +33,8 @@ MAY_CHANGE = (
     "training.zeroStage",
 )
 """Fields that say where and how fast a run is computed, not what: it may go on with other values of them."""
+_AS_GOOD_AS_EMPTY = {"lost+found", "run.partial"}
+"""What a new file system holds, and what a kill at the very start of a run leaves."""
 
 
 class OtherRun(ValueError):
@@ -63,6 +66,8 @@ def prepare(document: dict[str, Any], output: Path, *, own_ray: bool) -> run.Run
                 "file's: choose another folder, or remove that one"
             )
         made = _at(made, before.attempt + 1)
+    else:
+        _check_empty(output)
     try:
         output.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".partial")  # a kill in the middle leaves no half of a run
@@ -78,6 +83,26 @@ def _exists(file: Path, output: Path) -> bool:
         return file.exists()
     except OSError as e:  # a name that is too long, a folder that may not be entered
         raise _unwritable(output, e) from e
+
+
+def _check_empty(output: Path) -> None:
+    """Raises OtherRun where a folder without a run holds something: a run would write between it and over it."""
+    try:
+        found = sorted(entry.name for entry in output.iterdir()) if output.is_dir() else []
+    except OSError as e:
+        raise _unwritable(output, e) from e
+    found = [name for name in found if name not in _AS_GOOD_AS_EMPTY]
+    if store.CHECKPOINTS in found:
+        raise OtherRun(
+            f"--output {output} holds {store.CHECKPOINTS} of a run that did not begin here (there is no "
+            f"{run.RUN_FILE}): choose another folder, and name this one in checkpoint.resumeFrom to go on from there"
+        )
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        raise OtherRun(
+            f"--output {output} holds {found[0]}{more}, but no run ({run.RUN_FILE}): choose an empty folder or one "
+            "that is not there yet"
+        )
 
 
 def _unwritable(output: Path, e: OSError) -> OtherRun:
