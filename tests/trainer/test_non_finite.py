@@ -84,6 +84,7 @@ def session(folder: Path, skips: Sequence[bool], steps: int) -> Scripted:
         engines=SimpleNamespace(desired=1),
         ranks=SimpleNamespace(residence=SimpleNamespace(sleeps=False)),
         sync=lambda version: asyncio.sleep(0),
+        idle=list,
     )
     made = Scripted(run, None, fleet, None, Cursor(1, 16), Reporter(run.submission_id, steps, log), log, fence)  # type: ignore[arg-type]
     made.script(skips)
