@@ -183,6 +183,10 @@ TOLERANCE = 'under tolerance: give a number of at least 0, which is relative, or
     [
         pytest.param("", "holds no line: give an object with response and gold on each", id="an empty file"),
         pytest.param('{"response": "3"', "line 1 is not JSON in UTF-8", id="half a line"),
+        pytest.param(
+            '{"response": "3", "gold": 3, "gold": 4}', 'line 1 holds the key "gold" twice: leave one of the two out',
+            id="a key twice",
+        ),
         pytest.param("[1]", "line 1 is not an object: give one with response and gold on each line", id="a list"),
         pytest.param('{"gold": "3"}', "line 1 has no response: give response and gold on each line", id="no response"),
         pytest.param('{"response": "3"}', "line 1 has no gold: give response and gold on each line", id="no gold"),

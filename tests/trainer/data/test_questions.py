@@ -121,6 +121,26 @@ REFUSED = {
         b'{"question": "a"',
         "{path} line 1 is not JSON (Expecting ',' delimiter at character 17): correct it",
     ),
+    "a key that stands twice": (
+        "q.jsonl",
+        b'{"question": "a", "answer": "1"}\n{"question": "a", "answer": "1", "answer": "2"}',
+        '{path} line 2 holds the key "answer" twice: leave one of the two out',
+    ),
+    "a key that stands twice further down": (
+        "q.jsonl",
+        b'{"question": "a", "answer": "1", "notes": [{"b": 1, "b": 1}]}',
+        '{path} line 1 holds the key "b" twice: leave one of the two out',
+    ),
+    "a key that stands twice in an item": (
+        "q.json",
+        b'[{"question": "a", "answer": "1"},\n {"question": "a", "question": "b", "answer": "1"}]',
+        '{path} item 2 holds the key "question" twice: leave one of the two out',
+    ),
+    "a key that stands twice in place of the array": (
+        "q.json",
+        b'{"a": 1, "a": 2}',
+        '{path} holds the key "a" twice: leave one of the two out',
+    ),
     "bytes that are not UTF-8": (
         "q.jsonl",
         b'{"question": "a", "answer": "1"}\n{"question": "\xe9", "answer": "1"}',

@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from simplerl_api.failures import FailureReason, TrainerFailure
+from simplerl_trainer.data import json_text
+from simplerl_trainer.data.json_text import KeyTwice, NumberText
 
 KINDS = (".jsonl", ".json", ".parquet")
-
-
-class NumberText(str):
-    """A JSON number as it was written: `0.50` stays `0.50`."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,9 @@ def _decode(data: bytes, place: str) -> str:
 
 def _parse(text: str, place: str) -> Any:
     try:
-        return json.loads(text, parse_int=NumberText, parse_float=NumberText)
+        return json_text.loads(text)
+    except KeyTwice as e:
+        raise _invalid(f"{place}{'' if e.item is None else f' item {e.item}'} {e}") from e
     except json.JSONDecodeError as e:
         where = f"character {e.colno}" if e.lineno == 1 else f"line {e.lineno}, character {e.colno}"
         raise _invalid(f"{place} is not JSON ({e.msg} at {where}): correct it") from e

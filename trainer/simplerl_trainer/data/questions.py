@@ -10,7 +10,8 @@ from typing import Any
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.data import Fields, Questions, ReasoningGym
 from simplerl_trainer.data import files, gym, hub
-from simplerl_trainer.data.files import NumberText, Record, kind
+from simplerl_trainer.data.files import Record, kind
+from simplerl_trainer.data.json_text import NumberText
 
 ANSWERS = ("gt_answer", "answer")
 """Where an answer is looked for when data.fields.answer does not say: simpleRL-reason's files hold the model solution

@@ -10,8 +10,8 @@ from typing import Any
 from simplerl_api.failures import FailureReason, TrainerFailure
 from simplerl_api.spec.data import ReasoningGym
 from simplerl_api.spec.rewards import MathReward, Reward
-from simplerl_trainer.data import files
-from simplerl_trainer.data.files import NumberText
+from simplerl_trainer.data import files, json_text
+from simplerl_trainer.data.json_text import KeyTwice, NumberText
 from simplerl_trainer.rewards import score
 from simplerl_trainer.rewards.judge import Tolerance
 from simplerl_trainer.rewards.messages import Case
@@ -114,7 +114,9 @@ def _read(lines: Lines, gym: ReasoningGym | None) -> list[tuple[int, Case]]:
 def _case(data: bytes, place: str, gym: ReasoningGym | None) -> Case:
     try:
         # numbers as they are written: a gold answer of 20 digits is not rounded to a float's 17
-        row = json.loads(data.decode("utf-8"), parse_int=NumberText, parse_float=NumberText)
+        row = json_text.loads(data.decode("utf-8"))
+    except KeyTwice as e:
+        raise _invalid(f"{place} {e}") from e
     except (ValueError, RecursionError) as e:
         raise _invalid(f"{place} is not JSON in UTF-8 ({e}): give an object with response and gold on each line") from e
     if not isinstance(row, dict):
